@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# nodeworkers: everything a user or a developer runs starts here. The work is
+# done by the scripts in tools/; every result lands in build/.
+
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
+
+kernel: overlay ## both kernels: build/{release,debug}/arch/x86/boot/bzImage
+	@tools/build/kernel.sh release
+	@tools/build/kernel.sh debug
+
+release: overlay ## the kernel that is measured
+	@tools/build/kernel.sh release
+
+debug: overlay ## the kernel with KASAN, lockdep and the like
+	@tools/build/kernel.sh debug
+
+baseline: source ## the stock kernel, same configuration: build/stock/obj
+	@tools/build/kernel.sh stock
+
+source: deps ## unpack the kernel source package to build/stock
+	@tools/build/source.sh
+
+overlay: source ## our files and patches on it: build/linux
+	@tools/build/overlay.sh
+
+deps: ## install the Debian packages that are missing (root)
+	@tools/build/deps.sh
+
+selftests: source ## build/selftests
+	@tools/build/selftests.sh
+
+meter: deps ## the NUMA meter: build/meter
+	@$(MAKE) -s -C tools/meter
+
+check: ## build all, run all tests, count: the last line is the result
+	@tools/check
+
+meter-selftest: meter ## does the meter tell local from remote?
+	@tools/meter/selftest.sh
+
+clean: ## remove what we built; keep the unpacked source and stock's kernel
+	rm -rf build/linux build/linux.* build/release build/debug build/stage
+	rm -rf build/guest build/meter build/selftests build/log build/static*
+
+distclean: ## remove build/
+	rm -rf build
+
+.PHONY: help kernel release debug baseline source overlay deps selftests meter check \
+	meter-selftest clean distclean
