@@ -37,6 +37,9 @@ selftests: source ## build/selftests
 meter: deps ## the NUMA meter: build/meter
 	@$(MAKE) -s -C tools/meter
 
+demo: release meter ## off, mainline and node workers on a misplaced load: a table, a chart
+	@tools/demo
+
 check: ## build all, run all tests, count: the last line is the result
 	@tools/check
 
@@ -50,5 +53,5 @@ clean: ## remove what we built; keep the unpacked source and stock's kernel
 distclean: ## remove build/
 	rm -rf build
 
-.PHONY: help kernel release debug baseline source overlay deps selftests meter check \
+.PHONY: help demo kernel release debug baseline source overlay deps selftests meter check \
 	meter-selftest clean distclean

@@ -14,8 +14,10 @@
  *   -r ROUNDS   end after so many walks ...
  *   -s SECONDS  ... or after so long, whichever comes first (10)
  *   -m          numa_mark(1) at the start, 2 at half time, 3 at the end
+ *   -l          time each page, and print the longest: the worst stall
  *
- * Prints "memwalk walks=N seconds=N mib_per_s=N", summed over the threads.
+ * Prints "memwalk walks=N seconds=N mib_per_s=N", summed over the threads, and
+ * with -l " stall_max_us=N".
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -43,11 +45,12 @@ struct walker {
 	char *buf;
 	size_t size;
 	uint64_t walks;
+	double stall;
 };
 
 static size_t mib = 16;
 static int bind_node = -1, first_node = -1, first_cpu = -1, nr_threads = 1;
-static bool slices, shared, no_huge, marks;
+static bool slices, shared, no_huge, marks, stalls;
 static uint64_t max_rounds = UINT64_MAX;
 static double seconds = 10;
 static struct walker walkers[MAX_THREADS];
@@ -74,6 +77,20 @@ static void walk(char *buf, size_t size)
 {
 	for (size_t i = 0; i < size; i += LINE)
 		(*(volatile uint64_t *)(buf + i))++;
+}
+
+/* As walk(), a page at a time; a longer one than any before is remembered. */
+static void walk_timed(struct walker *w)
+{
+	double last = now(), t;
+
+	for (size_t i = 0; i < w->size; i += 4096) {
+		walk(w->buf + i, 4096);
+		t = now();
+		if (t - last > w->stall)
+			w->stall = t - last;
+		last = t;
+	}
 }
 
 static char *new_buffer(size_t size)
@@ -132,7 +149,10 @@ static void *run(void *arg)
 	if (marks && w == walkers)
 		numa_mark(1);
 	while (!stop) {
-		walk(w->buf, w->size);
+		if (stalls)
+			walk_timed(w);
+		else
+			walk(w->buf, w->size);
 		w->walks++;
 		if (w == walkers)
 			keep_time(w, start);
@@ -146,7 +166,7 @@ static void parse_options(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "b:n:f:c:t:SAHr:s:m")) != -1) {
+	while ((c = getopt(argc, argv, "b:n:f:c:t:SAHr:s:ml")) != -1) {
 		switch (c) {
 		case 'b': mib = strtoul(optarg, NULL, 0); break;
 		case 'n': bind_node = atoi(optarg); break;
@@ -159,6 +179,7 @@ static void parse_options(int argc, char **argv)
 		case 'r': max_rounds = strtoull(optarg, NULL, 0); break;
 		case 's': seconds = atof(optarg); break;
 		case 'm': marks = true; break;
+		case 'l': stalls = true; break;
 		default: exit(2);
 		}
 	}
@@ -179,7 +200,7 @@ int main(int argc, char **argv)
 {
 	char *common = NULL;
 	uint64_t walks = 0;
-	double start, bytes = 0;
+	double start, bytes = 0, stall = 0;
 
 	parse_options(argc, argv);
 	pthread_barrier_init(&ready, NULL, nr_threads);
@@ -197,8 +218,13 @@ int main(int argc, char **argv)
 			pthread_join(walkers[k].thread, NULL);
 		walks += walkers[k].walks;
 		bytes += (double)walkers[k].walks * walkers[k].size;
+		if (walkers[k].stall > stall)
+			stall = walkers[k].stall;
 	}
-	printf("memwalk walks=%lu seconds=%.3f mib_per_s=%.1f\n", walks, now() - start,
+	printf("memwalk walks=%lu seconds=%.3f mib_per_s=%.1f", walks, now() - start,
 	       bytes / (now() - start) / (1 << 20));
+	if (stalls)
+		printf(" stall_max_us=%.0f", stall * 1e6);
+	printf("\n");
 	return 0;
 }

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Node workers: arming NUMA hints in the page tables.
+ *
+ * A hint is a PTE or PMD made inaccessible, so that the next touch faults
+ * and tells who uses the page. What may be armed is what change_prot_numa()
+ * would arm; it cannot be used itself, because it asks current for the node
+ * of a single-threaded process, and because it knows no blocks.
+ *
+ * Granularity page arms every PTE. Granularity block arms one PTE for each
+ * block of neighbouring ones whose pages sit on one node; the fault on it
+ * speaks for the block (fault.c). A block with pages of several nodes is
+ * armed page by page, until it has come together. Whether a huge PMD is
+ * armed does not depend on the granularity, and it is never split.
+ *
+ * Called by scan.c with mmap_lock held for read. Takes the page-table lock.
+ */
+#include <linux/hash.h>
+#include <linux/ksm.h>
+#include <linux/memcontrol.h>
+#include <linux/memory-tiers.h>
+#include <linux/mm.h>
+#include <linux/mm_inline.h>
+#include <linux/mmu_notifier.h>
+#include <linux/node_worker.h>
+#include <linux/sched/sysctl.h>
+#include <linux/vmstat.h>
+
+#include "../internal.h"
+#include "balancing.h"
+
+/* Look at the hold's end after this many PTEs; a multiple of any block. */
+#define CHECK_PTES	64
+
+/**
+ * struct arm_table - the page table being armed
+ * @h: the hold
+ * @vma: the VMA
+ * @covered: large folio that the block before ends in: a hint is out for it
+ */
+struct arm_table {
+	struct node_hold	*h;
+	struct vm_area_struct	*vma;
+	struct folio		*covered;
+};
+
+/**
+ * struct arm_block - a block of neighbouring PTEs, as found
+ * @pte: the first
+ * @addr: its address
+ * @nr: how many there are
+ * @fit: those that may be armed, a bit each
+ * @nid: node of the fit ones' pages
+ * @mixed: they are on several
+ * @armed: one is armed already
+ */
+struct arm_block {
+	pte_t		*pte;
+	unsigned long	addr;
+	unsigned int	nr;
+	u32		fit;
+	int		nid;
+	bool		mixed;
+	bool		armed;
+};
+
+/**
+ * node_arm_flush_run - add what was seen and armed on a node to the counters
+ * @h: the hold
+ *
+ * Context: the worker's thread.
+ */
+void node_arm_flush_run(struct node_hold *h)
+{
+	struct pglist_data *pgdat;
+
+	if (h->run_nid == NUMA_NO_NODE)
+		return;
+	pgdat = NODE_DATA(h->run_nid);
+	node_slot_saw(h->slot, h->run_nid, h->run_scanned);
+	mod_node_page_state(pgdat, NODE_WORKER_SCANNED, h->run_scanned);
+	if (h->run_armed) {
+		mod_node_page_state(pgdat, NODE_WORKER_ARMED, h->run_armed);
+		count_vm_numa_events(NUMA_PTE_UPDATES, h->run_armed);
+		count_memcg_events_mm(h->mm, NUMA_PTE_UPDATES, h->run_armed);
+	}
+	h->run_nid = NUMA_NO_NODE;
+	h->run_scanned = 0;
+	h->run_armed = 0;
+}
+
+static void saw_pages(struct node_hold *h, int nid, unsigned long nr)
+{
+	if (nid != h->run_nid)
+		node_arm_flush_run(h);
+	h->run_nid = nid;
+	h->run_scanned += nr;
+}
+
+static void armed_pages(struct node_hold *h, int nid, unsigned long nr)
+{
+	saw_pages(h, nid, 0);
+	h->run_armed += nr;
+	h->armed += nr;
+}
+
+/* With tiering alone, only pages of slow memory are of interest. */
+static bool node_wanted(int nid)
+{
+	return (sysctl_numa_balancing_mode & NUMA_BALANCING_NORMAL) ||
+	       !node_is_toptier(nid);
+}
+
+/* May a hint on a PTE of this folio lead to anything? */
+static bool folio_fits(struct node_hold *h, struct vm_area_struct *vma,
+		       struct folio *folio)
+{
+	int nid = folio_nid(folio);
+
+	/* Shared by fork, or held by I/O: not to be moved. */
+	if (is_cow_mapping(vma->vm_flags) &&
+	    (folio_maybe_dma_pinned(folio) ||
+	     folio_likely_mapped_shared(folio)))
+		return false;
+	/* Not every filesystem migrates dirty pages without waiting. */
+	if (folio_is_file_lru(folio) && folio_test_dirty(folio))
+		return false;
+	/* The only thread's own node: nothing to learn. */
+	if (nid == h->local_nid && !(vma->vm_flags & VM_SHARED))
+		return false;
+	return node_wanted(nid);
+}
+
+static struct folio *pte_folio_or_null(struct vm_area_struct *vma,
+				       unsigned long addr, pte_t pte)
+{
+	struct folio *folio = vm_normal_folio(vma, addr, pte);
+
+	if (!folio || folio_is_zone_device(folio) || folio_test_ksm(folio))
+		return NULL;
+	return folio;
+}
+
+/* Fill in all but @pte, @addr and @nr. */
+static void look_at_block(struct arm_table *t, struct arm_block *b)
+{
+	struct folio *folio, *last = NULL;
+	unsigned int i;
+
+	b->nid = NUMA_NO_NODE;
+	for (i = 0; i < b->nr; i++) {
+		unsigned long addr = b->addr + i * PAGE_SIZE;
+		pte_t pte = ptep_get(b->pte + i);
+
+		if (!pte_present(pte))
+			continue;
+		folio = pte_folio_or_null(t->vma, addr, pte);
+		if (!folio)
+			continue;
+		saw_pages(t->h, folio_nid(folio), 1);
+		last = folio;
+		if (pte_protnone(pte)) {
+			b->armed = true;
+			continue;
+		}
+		if (folio == t->covered || !folio_fits(t->h, t->vma, folio))
+			continue;
+		b->mixed |= b->fit && folio_nid(folio) != b->nid;
+		b->nid = folio_nid(folio);
+		b->fit |= BIT(i);
+	}
+	if (t->h->gran == NODE_GRAN_BLOCK)
+		t->covered = last && folio_test_large(last) ? last : NULL;
+}
+
+static void arm_pte(struct arm_table *t, struct arm_block *b, unsigned int i)
+{
+	unsigned long addr = b->addr + i * PAGE_SIZE;
+	pte_t old, pte = ptep_get(b->pte + i);
+	struct folio *folio = vm_normal_folio(t->vma, addr, pte);
+
+	/* Slow memory keeps the time of arming in place of the last user. */
+	if (folio_use_access_time(folio))
+		folio_xchg_access_time(folio, jiffies_to_msecs(jiffies));
+	old = ptep_modify_prot_start(t->vma, addr, b->pte + i);
+	pte = pte_modify(old, PAGE_NONE);
+	ptep_modify_prot_commit(t->vma, addr, b->pte + i, old, pte);
+	if (pte_needs_flush(old, pte))
+		tlb_flush_pte_range(&t->h->tlb, addr, PAGE_SIZE);
+	armed_pages(t->h, folio_nid(folio), 1);
+}
+
+/*
+ * The PTE that stands for a block: by chance, so that no access pattern can
+ * hide from all blocks, yet the same one each pass, until the block moves.
+ */
+static unsigned int pick_pte(struct arm_table *t, struct arm_block *b)
+{
+	unsigned int from = hash_64(b->addr ^ (unsigned long)t->h->mm ^ b->nid,
+				    32) % b->nr;
+	u32 late = b->fit & ~(BIT(from) - 1);
+
+	return __ffs(late ?: b->fit);
+}
+
+static void arm_block(struct arm_table *t, struct arm_block *b)
+{
+	unsigned long fit;
+	unsigned int i;
+
+	look_at_block(t, b);
+	if (!b->fit)
+		return;
+	if (t->h->gran == NODE_GRAN_BLOCK && !b->mixed &&
+	    node_is_toptier(b->nid)) {
+		if (!b->armed)
+			arm_pte(t, b, pick_pte(t, b));
+		return;
+	}
+	fit = b->fit;
+	for_each_set_bit(i, &fit, b->nr)
+		arm_pte(t, b, i);
+}
+
+/* Blocks are aligned, so that the fault finds the same ones. */
+static unsigned long block_end(unsigned long addr, unsigned long end)
+{
+	unsigned long size = READ_ONCE(node_scan_block_pages) << PAGE_SHIFT;
+
+	return min(ALIGN(addr + 1, size), end);
+}
+
+/* Returns the first address not looked at. */
+static unsigned long arm_ptes(struct node_hold *h, struct vm_area_struct *vma,
+			      pmd_t *pmd, unsigned long addr,
+			      unsigned long end)
+{
+	struct arm_table t = { .h = h, .vma = vma };
+	unsigned long check = addr + CHECK_PTES * PAGE_SIZE;
+	pte_t *start_pte, *pte;
+	spinlock_t *ptl;
+
+	start_pte = pte_offset_map_lock(h->mm, pmd, addr, &ptl);
+	if (!start_pte)
+		return end;
+	pte = start_pte;
+	tlb_change_page_size(&h->tlb, PAGE_SIZE);
+	/* Reclaim may have left entries in TLBs that it means to flush. */
+	flush_tlb_batched_pending(h->mm);
+	arch_enter_lazy_mmu_mode();
+	while (addr < end) {
+		struct arm_block b = { .pte = pte, .addr = addr };
+
+		b.nr = (block_end(addr, end) - addr) >> PAGE_SHIFT;
+		arm_block(&t, &b);
+		pte += b.nr;
+		addr += b.nr * PAGE_SIZE;
+		if (addr >= check) {
+			if (node_hold_over(h))
+				break;
+			check += CHECK_PTES * PAGE_SIZE;
+		}
+	}
+	arch_leave_lazy_mmu_mode();
+	pte_unmap_unlock(start_pte, ptl);
+	return addr;
+}
+
+/* Node of the huge page that the PMD maps; NUMA_NO_NODE: none, or no more. */
+static int huge_pmd_nid(struct vm_area_struct *vma, pmd_t *pmd)
+{
+	spinlock_t *ptl = pmd_trans_huge_lock(pmd, vma);
+	int nid = NUMA_NO_NODE;
+
+	if (!ptl)
+		return nid;
+	if (pmd_present(*pmd) && !is_huge_zero_pmd(*pmd))
+		nid = folio_nid(pmd_folio(*pmd));
+	spin_unlock(ptl);
+	return nid;
+}
+
+static void arm_huge(struct node_hold *h, struct vm_area_struct *vma,
+		     pmd_t *pmd, unsigned long addr)
+{
+	int nid = huge_pmd_nid(vma, pmd);
+
+	if (nid == NUMA_NO_NODE)
+		return;
+	saw_pages(h, nid, HPAGE_PMD_NR);
+	/* Arms what it finds under the lock, which may be another page. */
+	if (!pmd_protnone(pmdp_get_lockless(pmd)) &&
+	    change_huge_pmd(&h->tlb, vma, pmd, addr, PAGE_NONE,
+			    MM_CP_PROT_NUMA) == HPAGE_PMD_NR)
+		armed_pages(h, nid, HPAGE_PMD_NR);
+}
+
+static unsigned long arm_pmd(struct node_hold *h, struct vm_area_struct *vma,
+			     pmd_t *pmd, unsigned long start,
+			     unsigned long end)
+{
+	pmd_t val = pmdp_get_lockless(pmd);
+
+	if (pmd_none(val))
+		return end;
+	if (!pmd_trans_huge(val) && !is_swap_pmd(val) && !pmd_devmap(val))
+		return arm_ptes(h, vma, pmd, start, end);
+	/* Part of one is left only if it became huge since the last hold. */
+	if (end - start == HPAGE_PMD_SIZE)
+		arm_huge(h, vma, pmd, start);
+	return end;
+}
+
+/**
+ * node_arm_range - arm the hints of a part of a page table
+ * @h: the hold
+ * @vma: an eligible VMA of the hold's mm
+ * @start: where to begin
+ * @end: where to end: not past the page table or the VMA
+ *
+ * Context: the worker's thread, mmap_lock held for read; sleeps only in MMU
+ * notifiers, which may.
+ * Return: the first address not looked at; @end unless the hold is over.
+ */
+unsigned long node_arm_range(struct node_hold *h, struct vm_area_struct *vma,
+			     unsigned long start, unsigned long end)
+{
+	struct mmu_notifier_range range;
+	pmd_t *pmd = mm_find_pmd(h->mm, start);
+
+	mmap_assert_locked(h->mm);
+	if (!pmd)
+		return end;
+	mmu_notifier_range_init(&range, MMU_NOTIFY_PROTECTION_VMA, 0, h->mm,
+				start, end);
+	mmu_notifier_invalidate_range_start(&range);
+	tlb_start_vma(&h->tlb, vma);
+	start = arm_pmd(h, vma, pmd, start, end);
+	tlb_end_vma(&h->tlb, vma);
+	mmu_notifier_invalidate_range_end(&range);
+	return start;
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * NUMA balancing by node workers: what mode.c, slot.c, scan.c, arm.c,
+ * fault.c, ring.c and migrate.c share.
+ */
+#ifndef _MM_NODE_WORKER_BALANCING_H
+#define _MM_NODE_WORKER_BALANCING_H
+
+#include <linux/list.h>
+#include <linux/llist.h>
+#include <linux/mm_types.h>
+#include <linux/node_worker.h>
+
+#include <asm/tlb.h>
+
+#include "internal.h"
+
+/* Why an address space was not scanned; the order of skip_name[]. */
+enum node_skip_reason {
+	NODE_SKIP_ONE_NODE,	/* cpuset leaves one memory node */
+	NODE_SKIP_OPTOUT,	/* /proc/PID/numa_balancing */
+	NODE_SKIP_ISOLATED,	/* a thread on an isolated CPU */
+	NODE_SKIP_EXITING,	/* its last user has gone */
+	NODE_SKIP_DEBT,		/* has not paid for its last scans */
+	NODE_SKIP_LOCKED,	/* mmap_lock was never free */
+	NODE_SKIP_FALLBACK,	/* its pages ping-pong */
+	NR_NODE_SKIP_REASONS,
+};
+
+/* slot.c */
+struct node_slots {
+	struct llist_head	posts;		/* from ticks, any CPU */
+	struct list_head	slots;		/* the thread's */
+	unsigned int		nr_slots;	/* the thread's; READ_ONCE() */
+};
+
+void node_slots_init(struct node_slots *q);
+bool node_slots_empty(struct node_slots *q);
+struct node_worker_mm *node_slots_next(struct node_slots *q);
+void node_slot_rotate(struct node_slots *q, struct node_worker_mm *slot);
+void node_slot_release(struct node_slots *q, struct node_worker_mm *slot);
+void node_slots_drain(struct node_slots *q);
+void node_slot_need_residency(struct node_worker_mm *slot);
+void node_slot_saw(struct node_worker_mm *slot, int nid, unsigned long nr);
+void node_slot_end_pass(struct node_worker_mm *slot);
+void node_skip_count(enum node_skip_reason reason);
+unsigned long node_skip_sum(int nid, enum node_skip_reason reason);
+
+static inline struct mm_struct *node_slot_mm(struct node_worker_mm *slot)
+{
+	return container_of(slot, struct mm_struct, node_worker);
+}
+
+/* scan.c */
+void node_scan_adapt(struct node_worker_mm *slot, unsigned long pages);
+#define NODE_BLOCK_MAX	32
+
+/* Set through sysfs; READ_ONCE(). The first is a power of two. */
+extern unsigned int node_scan_block_pages;
+extern unsigned int node_scan_granularity;
+
+/* How hints of an mm are armed now: no finer than either says. Any context. */
+static inline u8 node_granularity(const struct node_worker_mm *slot)
+{
+	return max_t(u8, READ_ONCE(slot->granularity),
+		     READ_ONCE(node_scan_granularity));
+}
+
+/**
+ * struct node_scan - one node's scan worker
+ * @q: its slots
+ * @permille: of a CPU's time for each CPU of the node; READ_ONCE()
+ * @allowance: ns of CPU time that may be used now
+ * @allowed_at: ns; when @allowance was last added to
+ * @holds: holds of an mmap_lock
+ * @missed: times that one was not to be had
+ * @flushes: TLB flushes at the end of a hold
+ * @flush_cpus: CPUs that they had to interrupt
+ * @longest_hold: ns
+ *
+ * All but @q and @permille are the thread's; sysfs reads them racily.
+ */
+struct node_scan {
+	struct node_slots	q;
+	unsigned int		permille;
+	s64			allowance;
+	u64			allowed_at;
+	unsigned long		holds;
+	unsigned long		missed;
+	unsigned long		flushes;
+	unsigned long		flush_cpus;
+	u64			longest_hold;
+};
+
+struct node_slots *node_scan_slots(struct node_worker *w);
+int node_scan_register(void);
+void node_scan_stat(struct node_worker *w, struct seq_buf *out);
+extern const struct attribute_group node_scan_tunables;
+extern const struct attribute_group node_scan_globals;
+
+/**
+ * struct node_hold - one hold of an mm's mmap_lock by a scan worker
+ * @mm: the address space, with a user reference held
+ * @slot: its slot
+ * @tlb: one for the hold: one flush at its end
+ * @deadline: local_clock() at which to let go
+ * @over: it is time to let go
+ * @gran: granularity in force for the hold
+ * @local_nid: node of the mm's only thread, NUMA_NO_NODE if it has several
+ * @run_nid: node of the pages counted in @run_scanned and @run_armed
+ * @run_scanned: pages looked at and not yet added to the counters
+ * @run_armed: PTEs, or pages of PMDs, armed and not yet added
+ * @armed: all that the hold armed
+ */
+struct node_hold {
+	struct mm_struct	*mm;
+	struct node_worker_mm	*slot;
+	struct mmu_gather	tlb;
+	u64			deadline;
+	bool			over;
+	u8			gran;
+	int			local_nid;
+	int			run_nid;
+	unsigned long		run_scanned;
+	unsigned long		run_armed;
+	unsigned long		armed;
+};
+
+bool node_hold_over(struct node_hold *h);
+
+/* arm.c */
+unsigned long node_arm_range(struct node_hold *h, struct vm_area_struct *vma,
+			     unsigned long start, unsigned long end);
+void node_arm_flush_run(struct node_hold *h);
+
+/* ring.c */
+#define NODE_RING_SIZE	4096
+
+/**
+ * struct node_ring - misplaced pages on their way to one destination
+ * @slot: entries; 0 is an empty place
+ * @head: places handed out to posters
+ * @tail: places emptied by the thread
+ */
+struct node_ring {
+	u64		*slot;
+	unsigned long	head ____cacheline_aligned_in_smp;
+	unsigned long	tail ____cacheline_aligned_in_smp;
+};
+
+/* A posted page, unpacked. */
+struct node_post {
+	unsigned long	pfn;
+	unsigned int	order;
+	unsigned int	stamp;		/* low bits of the last cpupid */
+	unsigned int	mm_hash;	/* whose fault it was: late failures */
+};
+
+int node_ring_init(struct node_ring *r, int nid);
+bool node_ring_post(struct node_ring *r, const struct node_post *p);
+bool node_ring_take(struct node_ring *r, struct node_post *p);
+unsigned long node_ring_used(const struct node_ring *r);
+
+/* migrate.c */
+#define NODE_BATCH_MAX	32
+
+/**
+ * struct node_moving - a folio of the batch
+ * @folio: the folio; only compared with once it has been migrated
+ * @memcg: its memcg, with a reference
+ * @nid: the node it comes from
+ * @nr: its pages
+ * @mm_hash: whose fault posted it
+ * @failed: it was still there after the migration
+ */
+struct node_moving {
+	struct folio		*folio;
+	struct mem_cgroup	*memcg;
+	int			nid;
+	unsigned int		nr;
+	unsigned int		mm_hash;
+	bool			failed;
+};
+
+/**
+ * struct node_migrate - one node's migration worker
+ * @ring: pages to move here
+ * @batch: base pages to move at a time; READ_ONCE()
+ * @rate_mb: MB/s to accept, 0 for all; READ_ONCE()
+ * @window: jiffies at which the rate limit's window began; cmpxchg()
+ * @window_pages: pages accepted in it
+ * @held: a huge page's post that did not fit into a batch; the thread's
+ * @holds: there is one
+ * @moving: the batch; the thread's
+ * @nr_moving: folios in it
+ * @folios: them, isolated
+ */
+struct node_migrate {
+	struct node_ring	ring;
+	unsigned int		batch;
+	unsigned int		rate_mb;
+	unsigned long		window;
+	atomic_long_t		window_pages;
+	struct node_post	held;
+	bool			holds;
+	struct node_moving	moving[NODE_BATCH_MAX];
+	unsigned int		nr_moving;
+	struct list_head	folios;
+};
+
+bool node_migrate_accepts(struct node_worker *w, unsigned int nr);
+bool node_migrate_post(struct node_worker *w, struct folio *folio,
+		       unsigned int mm_hash);
+unsigned int node_migrate_late_failures(unsigned int mm_hash);
+int node_migrate_register(void);
+void node_migrate_stat(struct node_worker *w, struct seq_buf *s);
+extern const struct attribute_group node_migrate_tunables;
+
+#endif /* _MM_NODE_WORKER_BALANCING_H */

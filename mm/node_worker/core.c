@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Node workers: the threads.
+ *
+ * Owns one struct node_worker for each function and possible node, allocated
+ * when the function registers and never freed, so that a poster that found
+ * one never has to ask whether it still exists. A worker has a thread while
+ * its node has memory and something has asked for the functions to start.
+ * Machines with one memory node have no threads at all.
+ *
+ * node_worker_setup_mutex serialises what starts and retires threads and
+ * adds and removes their sysfs directories: the sysctl and memory hotplug.
+ * node_worker_mutex, taken inside it, is that of the sysfs files: which
+ * thread there is, pausing, nice, CPUs, draining. The threads themselves
+ * take neither, nor a hotplug lock, so both may be held while waiting for
+ * one of them.
+ *
+ * Lifetime of a thread: start_worker() publishes @live last. Retiring clears
+ * @live, waits for posters with synchronize_rcu(), stops the thread, which
+ * drains on its way out, and leaves the struct for the next start.
+ */
+#define pr_fmt(fmt) "node_worker: " fmt
+
+#include <linux/freezer.h>
+#include <linux/kthread.h>
+#include <linux/memory.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+
+#include "internal.h"
+
+DEFINE_MUTEX(node_worker_setup_mutex);	/* which threads there are to be */
+DEFINE_MUTEX(node_worker_mutex);	/* the workers, as sysfs sees them */
+
+static const struct node_worker_ops *fn_ops[NR_NODE_WORKER_FNS];
+static struct node_worker **fn_workers[NR_NODE_WORKER_FNS];
+
+/*
+ * Something wanted threads once: nodes that appear get theirs too.
+ * node_worker_setup_mutex.
+ */
+static bool threads_wanted;
+
+static void kick_fn(struct irq_work *work)
+{
+	wake_up(&container_of(work, struct node_worker, kick)->wait);
+}
+
+static bool drain_pending(struct node_worker *w)
+{
+	return READ_ONCE(w->drain_wanted) != w->drain_done;
+}
+
+static bool runnable(struct node_worker *w)
+{
+	return !READ_ONCE(w->paused) && w->ops->has_work(w);
+}
+
+static bool interrupted(struct node_worker *w)
+{
+	return kthread_should_stop() || drain_pending(w);
+}
+
+static void serve_drain(struct node_worker *w)
+{
+	unsigned int wanted = READ_ONCE(w->drain_wanted);
+
+	if (wanted == w->drain_done)
+		return;
+	w->ops->drain(w);
+	/* Pairs with the acquire in node_worker_drain(). */
+	smp_store_release(&w->drain_done, wanted);
+	wake_up_all(&w->wait);
+}
+
+static int node_worker_thread(void *data)
+{
+	struct node_worker *w = data;
+	long rest;
+
+	set_freezable();
+	while (!kthread_should_stop()) {
+		serve_drain(w);
+		if (!runnable(w)) {
+			wait_event_freezable(w->wait,
+					     interrupted(w) || runnable(w));
+			continue;
+		}
+		rest = w->ops->run(w);
+		WRITE_ONCE(w->last_run, jiffies);
+		if (rest)
+			wait_event_freezable_timeout(w->wait, interrupted(w),
+						     rest);
+		else
+			cond_resched();
+	}
+	w->ops->drain(w);
+	return 0;
+}
+
+/* Ask for a drain and wait until the thread has done it. */
+static void node_worker_drain(struct node_worker *w)
+{
+	unsigned int wanted;
+
+	lockdep_assert_held(&node_worker_mutex);
+	if (!w->task)
+		return;
+	wanted = w->drain_wanted + 1;
+	WRITE_ONCE(w->drain_wanted, wanted);
+	wake_up_all(&w->wait);
+	/* Pairs with the release in serve_drain(): the marks are gone. */
+	wait_event(w->wait, smp_load_acquire(&w->drain_done) == wanted);
+}
+
+static int start_worker(enum node_worker_fn fn, struct node_worker *w)
+{
+	struct task_struct *task;
+	int err;
+
+	lockdep_assert_held(&node_worker_mutex);
+	if (w->task)
+		return 0;
+	err = w->ops->start(w);
+	if (err)
+		return err;
+	task = kthread_create_on_node(node_worker_thread, w, w->nid,
+				      w->ops->thread, w->nid);
+	if (IS_ERR(task))
+		return PTR_ERR(task);
+	w->task = task;
+	set_user_nice(task, w->nice);
+	node_worker_apply_cpus(w);
+	node_worker_sysfs_add(fn, w);
+	wake_up_process(task);
+	WRITE_ONCE(w->live, true);
+	return 0;
+}
+
+static void retire_worker(struct node_worker *w)
+{
+	lockdep_assert_held(&node_worker_mutex);
+	if (!w->task)
+		return;
+	WRITE_ONCE(w->live, false);
+	/* Posters look at @live and queue inside one read-side section. */
+	synchronize_rcu();
+	kthread_stop(w->task);
+	irq_work_sync(&w->kick);
+	w->task = NULL;
+	node_worker_sysfs_remove(w);
+}
+
+/* Give every node with memory its workers, and take them from the others. */
+static int reconcile(void)
+{
+	bool wanted = threads_wanted && num_node_state(N_MEMORY) > 1;
+	int fn, nid, err, ret = 0;
+
+	lockdep_assert_held(&node_worker_setup_mutex);
+	mutex_lock(&node_worker_mutex);
+	for (fn = 0; fn < NR_NODE_WORKER_FNS; fn++) {
+		if (!fn_ops[fn])
+			continue;
+		for_each_node(nid) {
+			struct node_worker *w = fn_workers[fn][nid];
+
+			if (!wanted || !node_state(nid, N_MEMORY)) {
+				retire_worker(w);
+				continue;
+			}
+			err = start_worker(fn, w);
+			if (err && !ret)
+				ret = err;
+		}
+	}
+	mutex_unlock(&node_worker_mutex);
+	return ret;
+}
+
+/**
+ * node_worker_start_all - start the threads of every registered function
+ *
+ * Context: process, under node_worker_setup_mutex; sleeps.
+ * Return: 0, or a negative errno if a thread could not be had; those that
+ * were started stay.
+ */
+int node_worker_start_all(void)
+{
+	lockdep_assert_held(&node_worker_setup_mutex);
+	threads_wanted = true;
+	return reconcile();
+}
+
+/**
+ * node_worker_drain_all - have every worker drop what is queued
+ *
+ * The caller has made sure that nothing more is posted.
+ *
+ * Context: process; takes node_worker_mutex and sleeps until all have.
+ */
+void node_worker_drain_all(void)
+{
+	int fn, nid;
+
+	mutex_lock(&node_worker_mutex);
+	for (fn = 0; fn < NR_NODE_WORKER_FNS; fn++)
+		for_each_node(nid)
+			if (fn_ops[fn])
+				node_worker_drain(fn_workers[fn][nid]);
+	mutex_unlock(&node_worker_mutex);
+}
+
+/**
+ * node_worker_get - the worker of a function and node
+ * @fn: the function
+ * @nid: a possible node
+ *
+ * Context: any. The struct stays for ever; it may have no thread.
+ */
+struct node_worker *node_worker_get(enum node_worker_fn fn, int nid)
+{
+	return fn_workers[fn][nid];
+}
+
+/**
+ * node_worker_nearest - the nearest worker that takes posts
+ * @fn: the function
+ * @nid: the node to be near to
+ *
+ * Context: any, in an RCU read-side section that ends after the post.
+ * Return: NULL if no worker of @fn takes posts.
+ */
+struct node_worker *node_worker_nearest(enum node_worker_fn fn, int nid)
+{
+	struct node_worker *best = fn_workers[fn][nid];
+	int n, dist = INT_MAX;
+
+	if (READ_ONCE(best->live))
+		return best;
+	best = NULL;
+	for_each_node_state(n, N_MEMORY) {
+		struct node_worker *w = fn_workers[fn][n];
+
+		if (READ_ONCE(w->live) && node_distance(nid, n) < dist) {
+			dist = node_distance(nid, n);
+			best = w;
+		}
+	}
+	return best;
+}
+
+/**
+ * node_worker_set_paused - stop or resume a worker for the administrator
+ * @w: the worker
+ * @paused: the new state
+ *
+ * A worker that is paused holds nothing: what was queued is dropped, and
+ * posters stay away, so that no exited mm is kept until it resumes.
+ *
+ * Context: process, under node_worker_mutex; sleeps.
+ */
+void node_worker_set_paused(struct node_worker *w, bool paused)
+{
+	lockdep_assert_held(&node_worker_mutex);
+	WRITE_ONCE(w->paused, paused);
+	if (paused) {
+		/* Posters look at @paused inside a read-side section. */
+		synchronize_rcu();
+		node_worker_drain(w);
+	} else {
+		wake_up(&w->wait);
+	}
+}
+
+/**
+ * node_worker_set_nice - set a worker's nice value, now and for later threads
+ * @w: the worker
+ * @nice: MIN_NICE to MAX_NICE
+ *
+ * Context: process, under node_worker_mutex.
+ */
+void node_worker_set_nice(struct node_worker *w, int nice)
+{
+	lockdep_assert_held(&node_worker_mutex);
+	w->nice = nice;
+	if (w->task)
+		set_user_nice(w->task, nice);
+}
+
+static void reconcile_fn(struct work_struct *work)
+{
+	mutex_lock(&node_worker_setup_mutex);
+	if (reconcile())
+		pr_warn("could not start the workers of every node\n");
+	mutex_unlock(&node_worker_setup_mutex);
+}
+
+static DECLARE_WORK(reconcile_work, reconcile_fn);
+
+/*
+ * Runs under the hotplug locks, which a worker's start and stop must not be
+ * waited for under: leave it to a work item.
+ */
+static int memory_changed(struct notifier_block *nb, unsigned long action,
+			  void *arg)
+{
+	if (action == MEM_ONLINE || action == MEM_OFFLINE)
+		schedule_work(&reconcile_work);
+	return NOTIFY_OK;
+}
+
+static struct node_worker *alloc_worker(const struct node_worker_ops *ops,
+					int nid)
+{
+	int near = node_state(nid, N_MEMORY) ? nid : NUMA_NO_NODE;
+	struct node_worker *w = kzalloc_node(sizeof(*w), GFP_KERNEL, near);
+
+	if (!w)
+		return NULL;
+	if (!zalloc_cpumask_var(&w->requested, GFP_KERNEL)) {
+		kfree(w);
+		return NULL;
+	}
+	cpumask_setall(w->requested);
+	w->ops = ops;
+	w->nid = nid;
+	w->nice = ops->nice;
+	w->kick = IRQ_WORK_INIT_LAZY(kick_fn);
+	init_waitqueue_head(&w->wait);
+	return w;
+}
+
+static void free_workers(struct node_worker **workers)
+{
+	int nid;
+
+	for_each_node(nid) {
+		if (!workers[nid])
+			continue;
+		free_cpumask_var(workers[nid]->requested);
+		kfree(workers[nid]);
+	}
+	kfree(workers);
+}
+
+/**
+ * node_worker_register - make a function known, without starting it
+ * @fn: which one
+ * @ops: its operations, which must stay for ever
+ *
+ * Context: process, at boot; sleeps.
+ * Return: 0 or -ENOMEM, with nothing registered.
+ */
+int node_worker_register(enum node_worker_fn fn,
+			 const struct node_worker_ops *ops)
+{
+	struct node_worker **workers;
+	int nid;
+
+	workers = kcalloc(nr_node_ids, sizeof(*workers), GFP_KERNEL);
+	if (!workers)
+		return -ENOMEM;
+	for_each_node(nid) {
+		workers[nid] = alloc_worker(ops, nid);
+		if (!workers[nid]) {
+			free_workers(workers);
+			return -ENOMEM;
+		}
+	}
+	mutex_lock(&node_worker_mutex);
+	fn_workers[fn] = workers;
+	fn_ops[fn] = ops;
+	mutex_unlock(&node_worker_mutex);
+	return node_worker_sysfs_add_fn(fn, ops);
+}
+
+/* Apply the CPU masks again; see affinity.c for when. */
+void node_worker_reapply_all(void)
+{
+	int fn, nid;
+
+	mutex_lock(&node_worker_mutex);
+	for (fn = 0; fn < NR_NODE_WORKER_FNS; fn++)
+		for_each_node(nid)
+			if (fn_ops[fn] && fn_workers[fn][nid]->task)
+				node_worker_apply_cpus(fn_workers[fn][nid]);
+	mutex_unlock(&node_worker_mutex);
+}
+
+static int __init node_worker_init(void)
+{
+	int err = node_worker_sysfs_init();
+
+	if (err)
+		return err;
+	node_worker_affinity_init();
+	/* After KSM's, which must have let go of a node's pages by then. */
+	return hotplug_memory_notifier(memory_changed, KSM_CALLBACK_PRI - 1);
+}
+subsys_initcall(node_worker_init);

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Node workers' selftest: the threads, their CPUs, and their files.
+ *
+ * Planted faults: selftests/planted/workers-*.patch.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "../kselftest_harness.h"
+#include "nw.h"
+
+static const char * const fns[] = { "scan", "migrate" };
+static const char * const names[] = { "knuma_scand/%d", "kmigrated/%d" };
+#define NR_FNS	2
+
+FIXTURE(workers) {
+	int nodes;
+};
+
+FIXTURE_SETUP(workers)
+{
+	ASSERT_TRUE(nw_setup("block"));
+	self->nodes = nw_nodes();
+}
+
+FIXTURE_TEARDOWN(workers)
+{
+}
+
+static int worker_pid(const char *fn, int node)
+{
+	char path[128];
+
+	return nw_read_long(nw_file(path, sizeof(path), fn, node, "pid"));
+}
+
+static bool has_memory(int node)
+{
+	char list[64], *p;
+
+	/* "0-3" or "0,2": enough for fewer than ten nodes. */
+	nw_read("/sys/devices/system/node/has_memory", list, sizeof(list));
+	for (p = list; *p; p++) {
+		if (*p - '0' == node)
+			return true;
+		if (*p == '-' && p[-1] - '0' < node && p[1] - '0' > node)
+			return true;
+	}
+	return false;
+}
+
+static bool has_cpus(int node)
+{
+	return nw_cpu(node, 0) >= 0;
+}
+
+static void affinity(int pid, cpu_set_t *set)
+{
+	CPU_ZERO(set);
+	sched_getaffinity(pid, sizeof(*set), set);
+}
+
+/* May the worker run on exactly these of its node's CPUs: bit n, the nth? */
+static bool runs_on(const char *fn, int node, unsigned int nths)
+{
+	cpu_set_t got, want;
+	int nth, cpu;
+
+	CPU_ZERO(&want);
+	for (nth = 0; (cpu = nw_cpu(node, nth)) >= 0; nth++)
+		if (nths & 1U << nth)
+			CPU_SET(cpu, &want);
+	affinity(worker_pid(fn, node), &got);
+	return CPU_EQUAL(&got, &want);
+}
+
+TEST_F(workers, one_a_node)
+{
+	char path[64], want[32], comm[32];
+	int fn, node;
+
+	for (fn = 0; fn < NR_FNS; fn++)
+		for (node = 0; node < self->nodes; node++) {
+			ASSERT_EQ(has_memory(node),
+				  worker_pid(fns[fn], node) > 0);
+			if (!has_memory(node))
+				continue;
+			snprintf(path, sizeof(path), "/proc/%d/comm",
+				 worker_pid(fns[fn], node));
+			snprintf(want, sizeof(want), names[fn], node);
+			ASSERT_EQ(0, nw_read(path, comm, sizeof(comm)));
+			EXPECT_STREQ(want, comm);
+		}
+}
+
+/* Each is allowed on CPUs that keep house only, of its own node if it can. */
+TEST_F(workers, own_node)
+{
+	char isolated[64];
+	int fn, node, nth, cpu;
+	cpu_set_t got;
+
+	nw_read("/sys/devices/system/cpu/isolated", isolated, sizeof(isolated));
+	for (fn = 0; fn < NR_FNS; fn++)
+		for (node = 0; node < self->nodes; node++) {
+			if (!has_memory(node))
+				continue;
+			affinity(worker_pid(fns[fn], node), &got);
+			EXPECT_LT(0, CPU_COUNT(&got));
+			if (!has_cpus(node) || isolated[0])
+				continue;
+			for (nth = 0; (cpu = nw_cpu(node, nth)) >= 0; nth++)
+				CPU_CLR(cpu, &got);
+			EXPECT_EQ(0, CPU_COUNT(&got));
+		}
+}
+
+/* NW_ISOLATED in the environment: CPUs that no worker may have, "2,3". */
+TEST_F(workers, not_on_isolated)
+{
+	char *list = getenv("NW_ISOLATED"), *p;
+	cpu_set_t got;
+	int fn, node;
+
+	if (!list)
+		SKIP(return, "no CPU of this guest is isolated");
+	for (fn = 0; fn < NR_FNS; fn++)
+		for (node = 0; node < self->nodes; node++) {
+			affinity(worker_pid(fns[fn], node), &got);
+			EXPECT_LT(0, CPU_COUNT(&got));
+			for (p = list; p; p = strchr(p, ',')) {
+				p += *p == ',';
+				EXPECT_FALSE(CPU_ISSET(atoi(p), &got));
+			}
+		}
+}
+
+TEST_F(workers, cpulist)
+{
+	char path[128], text[64], cpu[16];
+
+	if (nw_cpu(1, 1) < 0)
+		SKIP(return, "needs two CPUs a node");
+	snprintf(cpu, sizeof(cpu), "%d", nw_cpu(1, 1));
+	nw_file(path, sizeof(path), "scan", 1, "cpulist");
+	ASSERT_EQ(0, nw_write(path, cpu));
+	EXPECT_TRUE(runs_on("scan", 1, 2));
+	ASSERT_EQ(0, nw_read(path, text, sizeof(text)));
+	EXPECT_STREQ(cpu, text);
+	/* Bad ones change nothing. */
+	EXPECT_EQ(-EINVAL, nw_write(path, "wrong"));
+	EXPECT_EQ(-EINVAL, nw_write(path, "\n"));
+	EXPECT_GT(0, nw_write(path, "4096"));
+	EXPECT_TRUE(runs_on("scan", 1, 2));
+	/* Another node's CPUs do not count: as if none were named. */
+	snprintf(cpu, sizeof(cpu), "%d", nw_cpu(0, 0));
+	ASSERT_EQ(0, nw_write(path, "0-1023"));
+	EXPECT_TRUE(runs_on("scan", 1, 3));
+}
+
+/* A taskset is kept when CPUs come and go, and ends with a new cpulist. */
+TEST_F(workers, taskset_kept)
+{
+	char path[128], online[96];
+	int pid = worker_pid("scan", 1);
+	cpu_set_t set;
+
+	if (nw_cpu(1, 1) < 0)
+		SKIP(return, "needs two CPUs a node");
+	CPU_ZERO(&set);
+	CPU_SET(nw_cpu(1, 0), &set);
+	ASSERT_EQ(0, sched_setaffinity(pid, sizeof(set), &set));
+	snprintf(online, sizeof(online), "/sys/devices/system/cpu/cpu%d/online",
+		 nw_cpu(1, 1));
+	ASSERT_EQ(0, nw_write(online, "0"));
+	ASSERT_EQ(0, nw_write(online, "1"));
+	nw_spin_ms(200);
+	EXPECT_TRUE(runs_on("scan", 1, 1));
+	nw_file(path, sizeof(path), "scan", 1, "cpulist");
+	ASSERT_EQ(0, nw_write(path, "0-1023"));
+	EXPECT_TRUE(runs_on("scan", 1, 3));
+}
+
+/* All CPUs of a node go away and come back: the worker is back as well. */
+TEST_F(workers, cpu_hotplug)
+{
+	char online[96];
+	int nth, cpu;
+	cpu_set_t got;
+
+	for (nth = 0; (cpu = nw_cpu(1, nth)) >= 0; nth++) {
+		snprintf(online, sizeof(online),
+			 "/sys/devices/system/cpu/cpu%d/online", cpu);
+		ASSERT_EQ(0, nw_write(online, "0"));
+	}
+	affinity(worker_pid("migrate", 1), &got);
+	EXPECT_LT(0, CPU_COUNT(&got));
+	for (cpu = 0; cpu < 1024; cpu++) {
+		snprintf(online, sizeof(online),
+			 "/sys/devices/system/cpu/cpu%d/online", cpu);
+		nw_write(online, "1");
+	}
+	EXPECT_TRUE(nw_until(runs_on("migrate", 1, (1U << nth) - 1)));
+}
+
+/* Stock's kthreads that are bound to a node leave it for good after this. */
+TEST_F(workers, cpuset_partition)
+{
+	const char *part = "/sys/fs/cgroup/part/cpuset.cpus.partition";
+	char cpu[16];
+
+	if (nw_cpu(1, 1) < 0)
+		SKIP(return, "needs two CPUs a node");
+	nw_write("/sys/fs/cgroup/cgroup.subtree_control", "+cpuset");
+	mkdir("/sys/fs/cgroup/part", 0755);
+	snprintf(cpu, sizeof(cpu), "%d", nw_cpu(1, 0));
+	ASSERT_EQ(0, nw_write("/sys/fs/cgroup/part/cpuset.cpus", cpu));
+	ASSERT_EQ(0, nw_write(part, "isolated"));
+	EXPECT_TRUE(nw_until(runs_on("scan", 1, 2)));
+	EXPECT_TRUE(nw_until(runs_on("migrate", 1, 2)));
+	ASSERT_EQ(0, nw_write(part, "member"));
+	EXPECT_TRUE(nw_until(runs_on("scan", 1, 3)));
+	EXPECT_TRUE(nw_until(runs_on("migrate", 1, 3)));
+	rmdir("/sys/fs/cgroup/part");
+}
+
+TEST_F(workers, nice)
+{
+	char path[128];
+
+	nw_file(path, sizeof(path), "scan", 1, "nice");
+	EXPECT_EQ(0, nw_read_long(path));
+	ASSERT_EQ(0, nw_write(path, "19"));
+	EXPECT_EQ(1, syscall(SYS_getpriority, 0, worker_pid("scan", 1)));
+	EXPECT_EQ(-EINVAL, nw_write(path, "20"));
+	EXPECT_EQ(-EINVAL, nw_write(path, "-21"));
+	EXPECT_GT(0, nw_write(path, "x"));
+	EXPECT_EQ(19, nw_read_long(path));
+	ASSERT_EQ(0, nw_write(path, "0"));
+}
+
+/* What a file takes and what it refuses; a refusal changes nothing. */
+struct range {
+	const char *path;
+	const char *good[3];
+	const char *bad[4];
+	const char *rest;
+};
+
+static const struct range ranges[] = {
+	{ NW_MODE, { "0", "7", "5" }, { "4", "8", "-1", "x" }, "5" },
+	{ NW_SYSFS "scan/granularity", { "page", "block" },
+	  { "none", "", "0" }, "block" },
+	{ NW_SYSFS "scan/block_pages", { "1", "32" },
+	  { "0", "3", "64", "x" }, "16" },
+	{ NW_SYSFS "scan/node1/budget_permille", { "0", "1000" },
+	  { "1001", "-1", "x" }, "30" },
+	{ NW_SYSFS "scan/node1/paused", { "1", "0" },
+	  { "2", "-1", "x" }, "0" },
+	{ NW_SYSFS "migrate/node1/batch", { "1", "32" },
+	  { "0", "33", "-1", "x" }, "32" },
+	{ NW_SYSFS "migrate/node1/rate_limit_mbps", { "1", "4294967295" },
+	  { "-1", "4294967296", "x" }, "0" },
+	{ "/proc/self/numa_balancing", { "0", "1" },
+	  { "2", "-1", "x" }, "1" },
+};
+
+TEST_F(workers, files_check_what_they_take)
+{
+	char before[64], after[64];
+	const struct range *r;
+	unsigned int i, k;
+
+	for (i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+		r = &ranges[i];
+		for (k = 0; k < 3 && r->good[k]; k++) {
+			EXPECT_EQ(0, nw_write(r->path, r->good[k])) {
+				TH_LOG("%s: %s", r->path, r->good[k]);
+			}
+			nw_read(r->path, after, sizeof(after));
+			EXPECT_STREQ(r->good[k], after);
+		}
+		nw_read(r->path, before, sizeof(before));
+		for (k = 0; k < 4 && r->bad[k]; k++) {
+			EXPECT_GT(0, nw_write(r->path, r->bad[k])) {
+				TH_LOG("%s: %s", r->path, r->bad[k]);
+			}
+			nw_read(r->path, after, sizeof(after));
+			EXPECT_STREQ(before, after);
+		}
+		EXPECT_EQ(0, nw_write(r->path, r->rest));
+	}
+}
+
+/* Writers of every file at once, under load, do no harm. */
+TEST_F_TIMEOUT(workers, files_written_at_once, 600)
+{
+	pid_t pid[4];
+	unsigned int i, n, k;
+	char *mem;
+
+	for (i = 0; i < 4; i++) {
+		pid[i] = fork();
+		if (pid[i])
+			continue;
+		for (n = 0; n < 25; n++)
+			for (k = 0; k < sizeof(ranges) / sizeof(ranges[0]); k++)
+				nw_write(ranges[k].path,
+					 ranges[k].good[(n + i) & 1]);
+		_exit(0);
+	}
+	mem = nw_alloc_on(1, 1 << 20);
+	for (n = 0; n < 50; n++) {
+		memset(mem, n, 1 << 20);
+		nw_spin_ms(5);
+	}
+	for (i = 0; i < 4; i++)
+		waitpid(pid[i], NULL, 0);
+	for (k = 0; k < sizeof(ranges) / sizeof(ranges[0]); k++)
+		EXPECT_EQ(0, nw_write(ranges[k].path, ranges[k].rest));
+}
+
+TEST_HARNESS_MAIN
