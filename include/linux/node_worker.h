@@ -48,6 +48,7 @@ bool node_worker_boot_param(const char *str);
 
 void node_worker_mm_init(struct mm_struct *mm);
 void node_worker_mm_free(struct mm_struct *mm);
+void node_worker_exit(struct mm_struct *mm);
 
 bool __node_worker_tick(struct task_struct *p, int cpu, u64 period);
 bool __node_worker_fault(struct vm_fault *vmf, struct folio *folio, int target,
@@ -85,6 +86,7 @@ static inline void node_worker_mode_end(void) { }
 static inline bool node_worker_boot_param(const char *str) { return false; }
 static inline void node_worker_mm_init(struct mm_struct *mm) { }
 static inline void node_worker_mm_free(struct mm_struct *mm) { }
+static inline void node_worker_exit(struct mm_struct *mm) { }
 static inline bool node_worker_tick(struct task_struct *p, int cpu, u64 period)
 {
 	return false;

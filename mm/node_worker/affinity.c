@@ -41,7 +41,9 @@ static bool node_cpus(int nid, const struct cpumask *among,
 
 	cpumask_clear(mask);
 	for_each_cpu_and(cpu, cpumask_of_node(nid), cpu_online_mask)
-		if (cpumask_test_cpu(cpu, among) && cpu_keeps_house(cpu))
+		/* A CPU on its way out is online until the very end. */
+		if (cpumask_test_cpu(cpu, among) && !cpu_dying(cpu) &&
+		    cpu_keeps_house(cpu))
 			cpumask_set_cpu(cpu, mask);
 	return !cpumask_empty(mask);
 }
@@ -151,7 +153,8 @@ static DECLARE_WORK(reapply_work, reapply_fn);
  * node_worker_cpus_changed - CPUs came, went, or changed their isolation
  *
  * Called by the cpuset code after it has rewritten the masks of the root
- * cpuset's tasks, and at CPU hotplug.
+ * cpuset's tasks and when it has changed which CPUs are isolated, and at CPU
+ * hotplug.
  *
  * Context: any that may queue work.
  */

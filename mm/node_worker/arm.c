@@ -111,16 +111,29 @@ static bool node_wanted(int nid)
 	       !node_is_toptier(nid);
 }
 
+/**
+ * node_folio_not_ours - is a folio no single task's to move?
+ * @vma: a VMA that maps it
+ * @folio: the folio
+ *
+ * Shared copy-on-write since a fork, or held by I/O.
+ *
+ * Context: page-table lock held.
+ */
+bool node_folio_not_ours(struct vm_area_struct *vma, struct folio *folio)
+{
+	return is_cow_mapping(vma->vm_flags) &&
+	       (folio_maybe_dma_pinned(folio) ||
+		folio_likely_mapped_shared(folio));
+}
+
 /* May a hint on a PTE of this folio lead to anything? */
 static bool folio_fits(struct node_hold *h, struct vm_area_struct *vma,
 		       struct folio *folio)
 {
 	int nid = folio_nid(folio);
 
-	/* Shared by fork, or held by I/O: not to be moved. */
-	if (is_cow_mapping(vma->vm_flags) &&
-	    (folio_maybe_dma_pinned(folio) ||
-	     folio_likely_mapped_shared(folio)))
+	if (node_folio_not_ours(vma, folio))
 		return false;
 	/* Not every filesystem migrates dirty pages without waiting. */
 	if (folio_is_file_lru(folio) && folio_test_dirty(folio))
@@ -289,10 +302,12 @@ static void arm_huge(struct node_hold *h, struct vm_area_struct *vma,
 		return;
 	saw_pages(h, nid, HPAGE_PMD_NR);
 	/* Arms what it finds under the lock, which may be another page. */
-	if (!pmd_protnone(pmdp_get_lockless(pmd)) &&
+	if (pmd_protnone(pmdp_get_lockless(pmd)) ||
 	    change_huge_pmd(&h->tlb, vma, pmd, addr, PAGE_NONE,
-			    MM_CP_PROT_NUMA) == HPAGE_PMD_NR)
-		armed_pages(h, nid, HPAGE_PMD_NR);
+			    MM_CP_PROT_NUMA) != HPAGE_PMD_NR)
+		return;
+	count_vm_numa_event(NUMA_HUGE_PTE_UPDATES);
+	armed_pages(h, nid, HPAGE_PMD_NR);
 }
 
 static unsigned long arm_pmd(struct node_hold *h, struct vm_area_struct *vma,

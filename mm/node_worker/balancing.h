@@ -40,6 +40,7 @@ struct node_worker_mm *node_slots_next(struct node_slots *q);
 void node_slot_rotate(struct node_slots *q, struct node_worker_mm *slot);
 void node_slot_release(struct node_slots *q, struct node_worker_mm *slot);
 void node_slots_drain(struct node_slots *q);
+void node_slots_sweep(struct node_slots *q);
 void node_slot_need_residency(struct node_worker_mm *slot);
 void node_slot_saw(struct node_worker_mm *slot, int nid, unsigned long nr);
 void node_slot_end_pass(struct node_worker_mm *slot);
@@ -93,6 +94,7 @@ struct node_scan {
 };
 
 struct node_slots *node_scan_slots(struct node_worker *w);
+bool node_scan_accepts(struct node_worker *w);
 int node_scan_register(void);
 void node_scan_stat(struct node_worker *w, struct seq_buf *out);
 extern const struct attribute_group node_scan_tunables;
@@ -100,7 +102,7 @@ extern const struct attribute_group node_scan_globals;
 
 /**
  * struct node_hold - one hold of an mm's mmap_lock by a scan worker
- * @mm: the address space, with a user reference held
+ * @mm: the address space, whose exit waits for the hold
  * @slot: its slot
  * @tlb: one for the hold: one flush at its end
  * @deadline: local_clock() at which to let go
@@ -129,6 +131,7 @@ struct node_hold {
 bool node_hold_over(struct node_hold *h);
 
 /* arm.c */
+bool node_folio_not_ours(struct vm_area_struct *vma, struct folio *folio);
 unsigned long node_arm_range(struct node_hold *h, struct vm_area_struct *vma,
 			     unsigned long start, unsigned long end);
 void node_arm_flush_run(struct node_hold *h);

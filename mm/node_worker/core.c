@@ -16,8 +16,8 @@
  * one of them.
  *
  * Lifetime of a thread: start_worker() publishes @live last. Retiring clears
- * @live, waits for posters with synchronize_rcu(), stops the thread, which
- * drains on its way out, and leaves the struct for the next start.
+ * @live, waits for posters with synchronize_rcu(), stops the thread, drains
+ * in its place, and leaves the struct for the next start.
  */
 #define pr_fmt(fmt) "node_worker: " fmt
 
@@ -95,12 +95,19 @@ static int node_worker_thread(void *data)
 		else
 			cond_resched();
 	}
-	w->ops->drain(w);
 	return 0;
 }
 
-/* Ask for a drain and wait until the thread has done it. */
-static void node_worker_drain(struct node_worker *w)
+/**
+ * node_worker_drain - have a worker drop what is queued
+ * @w: the worker
+ *
+ * The caller has made sure that nothing more is posted. A caller that is
+ * killed does not wait for the thread, which may be frozen.
+ *
+ * Context: process, under node_worker_mutex; sleeps until it is done.
+ */
+void node_worker_drain(struct node_worker *w)
 {
 	unsigned int wanted;
 
@@ -111,7 +118,8 @@ static void node_worker_drain(struct node_worker *w)
 	WRITE_ONCE(w->drain_wanted, wanted);
 	wake_up_all(&w->wait);
 	/* Pairs with the release in serve_drain(): the marks are gone. */
-	wait_event(w->wait, smp_load_acquire(&w->drain_done) == wanted);
+	wait_event_killable(w->wait,
+			    smp_load_acquire(&w->drain_done) == wanted);
 }
 
 static int start_worker(enum node_worker_fn fn, struct node_worker *w)
@@ -134,7 +142,8 @@ static int start_worker(enum node_worker_fn fn, struct node_worker *w)
 	node_worker_apply_cpus(w);
 	node_worker_sysfs_add(fn, w);
 	wake_up_process(task);
-	WRITE_ONCE(w->live, true);
+	/* Pairs with the acquire in node_worker_live(): priv is set. */
+	smp_store_release(&w->live, true);
 	return 0;
 }
 
@@ -148,6 +157,9 @@ static void retire_worker(struct node_worker *w)
 	synchronize_rcu();
 	kthread_stop(w->task);
 	irq_work_sync(&w->kick);
+	/* Not the thread's last act: it may never have had a first. */
+	w->ops->drain(w);
+	WRITE_ONCE(w->drain_done, w->drain_wanted);
 	w->task = NULL;
 	node_worker_sysfs_remove(w);
 }
@@ -213,6 +225,17 @@ void node_worker_drain_all(void)
 }
 
 /**
+ * node_worker_known - has a function been registered?
+ * @fn: the function
+ *
+ * Context: process.
+ */
+bool node_worker_known(enum node_worker_fn fn)
+{
+	return fn_ops[fn];
+}
+
+/**
  * node_worker_get - the worker of a function and node
  * @fn: the function
  * @nid: a possible node
@@ -237,13 +260,13 @@ struct node_worker *node_worker_nearest(enum node_worker_fn fn, int nid)
 	struct node_worker *best = fn_workers[fn][nid];
 	int n, dist = INT_MAX;
 
-	if (READ_ONCE(best->live))
+	if (node_worker_live(best))
 		return best;
 	best = NULL;
 	for_each_node_state(n, N_MEMORY) {
 		struct node_worker *w = fn_workers[fn][n];
 
-		if (READ_ONCE(w->live) && node_distance(nid, n) < dist) {
+		if (node_worker_live(w) && node_distance(nid, n) < dist) {
 			dist = node_distance(nid, n);
 			best = w;
 		}

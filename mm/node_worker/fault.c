@@ -104,17 +104,17 @@ static struct node_worker *destination(struct node_fault *f, int target)
 
 static void post_folio(struct node_fault *f, struct folio *folio)
 {
-	unsigned int nr = folio_nr_pages(folio);
-
 	if (f->to && node_migrate_post(f->to, folio, f->mm_hash))
-		f->posted += nr;
+		f->posted += folio_nr_pages(folio);
 }
 
 /* A neighbour in the block, for which the fault speaks as well. */
 static void fault_neighbour(struct node_fault *f, struct folio *folio)
 {
+	/* Only what would be armed itself. */
 	if (folio_nid(folio) != folio_nid(f->folio) || folio_test_ksm(folio) ||
-	    folio_is_zone_device(folio) || folio_use_access_time(folio))
+	    folio_is_zone_device(folio) || folio_use_access_time(folio) ||
+	    node_folio_not_ours(f->vmf->vma, folio))
 		return;
 	f->pages += folio_nr_pages(folio);
 	folio_xchg_last_cpupid(folio, f->cpupid);
@@ -197,13 +197,14 @@ bool __node_worker_fault(struct vm_fault *vmf, struct folio *folio, int target,
 	if (folio_nid(folio) != numa_node_id())
 		mod_node_page_state(folio_pgdat(folio), NODE_WORKER_FOREIGN,
 				    f.pages);
+	if (misplaced && f.posted < f.pages)
+		mod_node_page_state(NODE_DATA(target), NODE_WORKER_DROPPED,
+				    f.pages - f.posted);
 	if (f.posted) {
 		atomic_long_add(f.posted, &vmf->vma->vm_mm->node_worker.posted);
 		*nid = target;
 		*flags |= TNF_MIGRATED;
 	} else if (misplaced) {
-		mod_node_page_state(NODE_DATA(target), NODE_WORKER_DROPPED,
-				    f.pages);
 		*flags |= TNF_MIGRATE_FAIL;
 	}
 	if (node_migrate_late_failures(f.mm_hash))

@@ -61,8 +61,8 @@ struct node_worker_ops {
  * @priv: the function's own state for the node; set by @ops->start
  * @nid: the node
  * @task: the thread, NULL while there is none; node_worker_mutex
- * @live: posts are welcome; written under node_worker_mutex, READ_ONCE()
- *	by posters inside an RCU read-side section
+ * @live: posts are welcome; written under node_worker_mutex, read with
+ *	node_worker_live() by posters inside an RCU read-side section
  * @paused: by the administrator; written under node_worker_mutex, READ_ONCE()
  * @nice: node_worker_mutex
  * @requested: the administrator's cpulist; node_worker_mutex
@@ -100,9 +100,24 @@ int node_worker_register(enum node_worker_fn fn,
 struct node_worker *node_worker_get(enum node_worker_fn fn, int nid);
 struct node_worker *node_worker_nearest(enum node_worker_fn fn, int nid);
 int node_worker_start_all(void);
+void node_worker_drain(struct node_worker *w);
 void node_worker_drain_all(void);
+bool node_worker_known(enum node_worker_fn fn);
 void node_worker_set_paused(struct node_worker *w, bool paused);
 void node_worker_set_nice(struct node_worker *w, int nice);
+
+/**
+ * node_worker_live - does a worker take posts?
+ * @w: the worker
+ *
+ * Context: any, in an RCU read-side section that ends after the post. If it
+ * does, @w->priv is set.
+ */
+static inline bool node_worker_live(struct node_worker *w)
+{
+	/* Pairs with the release in start_worker(). */
+	return smp_load_acquire(&w->live);
+}
 
 /**
  * node_worker_kick - let a worker look for work at the next tick

@@ -101,10 +101,12 @@ static bool within_rate(struct node_migrate *m, unsigned int nr)
  */
 bool node_migrate_accepts(struct node_worker *w, unsigned int nr)
 {
-	struct node_migrate *m = w->priv;
+	struct node_migrate *m;
 
-	return READ_ONCE(w->live) && !READ_ONCE(w->paused) &&
-	       within_rate(m, nr) &&
+	if (!node_worker_live(w) || READ_ONCE(w->paused))
+		return false;
+	m = w->priv;
+	return within_rate(m, nr) &&
 	       node_has_room(w->nid, nr + node_ring_used(&m->ring));
 }
 
@@ -129,10 +131,8 @@ bool node_migrate_post(struct node_worker *w, struct folio *folio,
 		.mm_hash	= mm_hash,
 	};
 
-	if (!node_ring_post(&m->ring, &p)) {
-		mod_node_page_state(NODE_DATA(w->nid), NODE_WORKER_DROPPED, nr);
+	if (!node_ring_post(&m->ring, &p))
 		return false;
-	}
 	mod_node_page_state(NODE_DATA(w->nid), NODE_WORKER_POSTED, nr);
 	if (READ_ONCE(m->rate_mb))
 		atomic_long_add(nr, &m->window_pages);
@@ -140,25 +140,27 @@ bool node_migrate_post(struct node_worker *w, struct folio *folio,
 	return true;
 }
 
-/* The last CPU a folio was used on; nr_cpu_ids or more if none is known. */
-static unsigned int last_cpu(struct folio *folio)
+/* Was the folio last used from @nid, as far as hinting faults tell? */
+static bool last_used_from(struct folio *folio, int nid)
 {
-	return cpupid_to_cpu(folio_last_cpupid(folio));
+	int cpupid = folio_last_cpupid(folio);
+	unsigned int cpu = cpupid_to_cpu(cpupid);
+
+	/* Reset, all bits are set; that may well be a valid CPU number. */
+	return cpupid != (-1 & LAST_CPUPID_MASK) && cpu < nr_cpu_ids &&
+	       cpu_to_node(cpu) == nid;
 }
 
 /* Is the folio still what was posted, and still wanted on @nid? */
 static bool still_wanted(struct folio *folio, const struct node_post *p,
 			 int nid)
 {
-	unsigned int cpu;
-
 	if (!folio_test_lru(folio) || folio_order(folio) != p->order ||
 	    folio_nid(folio) == nid || !folio_mapped(folio))
 		return false;
 	if (folio_use_access_time(folio))
 		return (folio_last_cpupid(folio) & 0x3ff) == (p->stamp & 0x3ff);
-	cpu = last_cpu(folio);
-	return cpu < nr_cpu_ids && cpu_to_node(cpu) == nid;
+	return last_used_from(folio, nid);
 }
 
 /* Can it be moved as it is? Our own reference is among those it has. */
@@ -205,14 +207,27 @@ static void add_to_batch(struct node_migrate *m, struct folio *folio,
 			    mv->nr);
 }
 
+/* The folio that is at the posted pfn now, with a reference; or NULL. */
+static struct folio *get_posted(const struct node_post *p)
+{
+	struct folio *folio = NULL;
+	struct page *page;
+
+	/* As little time as can be for its memory to be hot-removed in. */
+	preempt_disable();
+	page = pfn_to_online_page(p->pfn);
+	if (page)
+		folio = folio_get_nontail_page(page);
+	preempt_enable();
+	return folio;
+}
+
 /* Check a posted page and, if all is well, isolate it into the batch. */
 static void consider(struct node_worker *w, const struct node_post *p)
 {
 	struct node_migrate *m = w->priv;
-	struct page *page = pfn_to_online_page(p->pfn);
-	struct folio *folio;
+	struct folio *folio = get_posted(p);
 
-	folio = page ? folio_get_nontail_page(page) : NULL;
 	if (!folio) {
 		count_stale(w->nid, p);
 		return;

@@ -34,8 +34,12 @@ static bool boot_workers __initdata;
 
 static int enable_workers(void)
 {
-	int err = node_worker_start_all();
+	int err;
 
+	if (!node_worker_known(NODE_WORKER_SCAN) ||
+	    !node_worker_known(NODE_WORKER_MIGRATE))
+		return -ENODEV;
+	err = node_worker_start_all();
 	if (!err)
 		static_branch_enable(&node_worker_balancing);
 	return err;

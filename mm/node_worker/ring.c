@@ -106,5 +106,9 @@ bool node_ring_take(struct node_ring *r, struct node_post *p)
  */
 unsigned long node_ring_used(const struct node_ring *r)
 {
-	return READ_ONCE(r->head) - READ_ONCE(r->tail);
+	unsigned long tail = READ_ONCE(r->tail);
+
+	/* In this order, or takers in between would make it negative. */
+	smp_rmb();
+	return READ_ONCE(r->head) - tail;
 }

@@ -57,6 +57,21 @@
 unsigned int node_scan_block_pages = 16;
 unsigned int node_scan_granularity = NODE_GRAN_BLOCK;
 
+/**
+ * node_scan_accepts - may a request be posted to a worker?
+ * @w: a scan worker that takes posts
+ *
+ * One without an allowance would visit no slot, so it must not hold any.
+ *
+ * Context: scheduler tick.
+ */
+bool node_scan_accepts(struct node_worker *w)
+{
+	struct node_scan *s = w->priv;
+
+	return !READ_ONCE(w->paused) && READ_ONCE(s->permille);
+}
+
 struct node_slots *node_scan_slots(struct node_worker *w)
 {
 	return &((struct node_scan *)w->priv)->q;
@@ -211,7 +226,7 @@ static void scan_table(struct node_hold *h, struct vm_area_struct *vma)
 {
 	struct node_scan_cursor *cur = &h->slot->cur;
 	unsigned long start = cur->addr, armed = h->armed;
-	unsigned long end = min(ALIGN(start + 1, HPAGE_SIZE), vma->vm_end);
+	unsigned long end = pmd_addr_end(start, vma->vm_end);
 	long seen;
 
 	cur->addr = node_arm_range(h, vma, start, end);
@@ -409,7 +424,8 @@ static bool request_continues(struct node_worker_mm *slot,
 static bool serve_slot(struct node_scan *s, struct node_worker_mm *slot)
 {
 	struct mm_struct *mm = node_slot_mm(slot);
-	enum hold_result result;
+	enum hold_result result = HOLD_MORE;
+	bool exited;
 
 	if (!slot->cur.begun) {
 		if (pass_skipped(slot))
@@ -424,8 +440,13 @@ static bool serve_slot(struct node_scan *s, struct node_worker_mm *slot)
 		       !skips(slot, NODE_SKIP_LOCKED);
 	}
 	slot->cur.misses = 0;
-	result = hold_and_scan(s, slot);
+	/* See node_worker_exit(). */
+	exited = !atomic_read(&mm->mm_users);
+	if (!exited)
+		result = hold_and_scan(s, slot);
 	mmap_read_unlock(mm);
+	if (exited)
+		return !skips(slot, NODE_SKIP_EXITING);
 	return request_continues(slot, result);
 }
 
@@ -457,27 +478,20 @@ static long scan_run(struct node_worker *w)
 {
 	struct node_scan *s = w->priv;
 	struct node_worker_mm *slot;
-	struct mm_struct *mm;
-	bool more = false;
+	bool more;
 	u64 cost;
 	long rest;
 
 	rest = allowance_left(w, s);
-	if (rest)
+	if (rest) {
+		node_slots_sweep(&s->q);
 		return rest;
+	}
 	slot = node_slots_next(&s->q);
 	if (!slot)
 		return 0;
-	mm = node_slot_mm(slot);
 	cost = task_sched_runtime(current);
-	/* For this hold only: an exit must not wait for our next turn. */
-	if (mmget_not_zero(mm)) {
-		more = serve_slot(s, slot);
-		/* If the last: the teardown is not ours to run. */
-		mmput_async(mm);
-	} else {
-		skips(slot, NODE_SKIP_EXITING);
-	}
+	more = serve_slot(s, slot);
 	cost = task_sched_runtime(current) - cost;
 	s->allowance -= cost;
 	/* In ns of scanning; the tick takes off its share of run time. */

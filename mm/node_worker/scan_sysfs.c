@@ -8,6 +8,7 @@
  */
 #include <linux/log2.h>
 #include <linux/math64.h>
+#include <linux/rcupdate.h>
 #include <linux/string.h>
 #include <linux/sysfs.h>
 
@@ -58,9 +59,19 @@ static ssize_t budget_permille_store(struct kobject *kobj,
 				     struct kobj_attribute *attr,
 				     const char *buf, size_t count)
 {
-	struct node_scan *s = node_worker_of(kobj)->priv;
+	struct node_worker *w = node_worker_of(kobj);
+	struct node_scan *s = w->priv;
+	ssize_t ret;
 
-	return node_worker_store_uint(&s->permille, 0, 1000, buf, count);
+	ret = node_worker_store_uint(&s->permille, 0, 1000, buf, count);
+	if (ret > 0 && !READ_ONCE(s->permille)) {
+		/* As if paused: what it holds would be kept for ever. */
+		synchronize_rcu();
+		mutex_lock(&node_worker_mutex);
+		node_worker_drain(w);
+		mutex_unlock(&node_worker_mutex);
+	}
+	return ret;
 }
 
 static struct kobj_attribute budget_permille_attr = __ATTR_RW(budget_permille);

@@ -14,8 +14,11 @@
  * pid bit.
  *
  * A posted slot pins the mm_struct (mm_count), never its memory (mm_users):
- * a process that exits frees its pages at once, and the owner finds out at
- * its next visit, when it cannot take a user reference.
+ * an exit would otherwise be over for those who wait for it before the
+ * memory is free. The owner looks at mm_users with mmap_lock held for read;
+ * the exit, once mm_users is 0, waits in node_worker_exit() for a hold that
+ * may have begun before. So a hold has an address space, and an exited mm
+ * leaves the lists at the owner's next visit.
  *
  * A slot's home is the node whose worker owns it: at first the memory node
  * nearest to the CPU that asked first, then, decided at the end of a pass,
@@ -103,6 +106,25 @@ void node_worker_mm_free(struct mm_struct *mm)
 	kfree(mm->node_worker.resident);
 }
 
+/**
+ * node_worker_exit - the last user of an mm has gone
+ * @mm: the mm, before its address space is taken apart
+ *
+ * Waits for a scan worker's hold of mmap_lock, if there is a request: later
+ * holds see that mm_users is 0. No request can be posted any more, as only
+ * a task of the mm does that.
+ *
+ * Context: process; sleeps.
+ */
+void node_worker_exit(struct mm_struct *mm)
+{
+	/* Pairs with clear_bit_unlock(): the owner has let go of the mm. */
+	if (!test_bit_acquire(NWM_PENDING, &mm->node_worker.flags))
+		return;
+	mmap_write_lock(mm);
+	mmap_write_unlock(mm);
+}
+
 /*
  * The task has used @period ns of CPU time since it was last here; it pays
  * its share of the mm's scans. True if the mm is out of debt.
@@ -113,6 +135,8 @@ static bool pay(struct node_worker_mm *slot, u64 period)
 
 	if (likely(debit <= 0))
 		return true;
+	/* With a period of less than a tick, we are called at each tick. */
+	period = max_t(u64, period, TICK_NSEC);
 	return atomic64_sub_return(min_t(s64, debit, period / SCAN_SHARE),
 				   &slot->debit) <= 0;
 }
@@ -168,7 +192,7 @@ static void fill_request(struct task_struct *p, struct node_scan_request *req)
 	req->tgid = p->tgid;
 	req->nr_threads = get_nr_threads(p);
 	req->node = numa_node_id();
-	/* No worker holds a user reference while no request is pending. */
+	/* The workers never hold a user reference. */
 	req->single = atomic_read(&p->mm->mm_users) == 1;
 	req->mof = get_task_policy(p)->flags & MPOL_F_MOF;
 }
@@ -187,7 +211,7 @@ static void post(struct task_struct *p, struct mm_struct *mm)
 		slot->homed = true;
 	}
 	w = node_worker_nearest(NODE_WORKER_SCAN, slot->home);
-	if (!w || READ_ONCE(w->paused)) {
+	if (!w || !node_scan_accepts(w)) {
 		clear_bit_unlock(NWM_PENDING, &slot->flags);
 		return;
 	}
@@ -287,6 +311,24 @@ void node_slot_release(struct node_slots *q, struct node_worker_mm *slot)
 	clear_bit_unlock(NWM_PENDING, &slot->flags);
 	/* Taken by post(). */
 	mmdrop(node_slot_mm(slot));
+}
+
+/**
+ * node_slots_sweep - release the slots whose mm has exited
+ * @q: the worker's slots
+ *
+ * For a worker that may not scan now and so visits nobody.
+ *
+ * Context: the worker's thread; may sleep.
+ */
+void node_slots_sweep(struct node_slots *q)
+{
+	struct node_worker_mm *slot, *next;
+
+	take_posts(q);
+	list_for_each_entry_safe(slot, next, &q->slots, link)
+		if (!atomic_read(&node_slot_mm(slot)->mm_users))
+			node_slot_release(q, slot);
 }
 
 /* Release them all, unserved. Context: the worker's thread, or none left. */

@@ -232,13 +232,14 @@ void node_worker_sysfs_add(enum node_worker_fn fn, struct node_worker *w)
 		return;
 	wk->worker = w;
 	if (kobject_init_and_add(&wk->kobj, &worker_ktype, fn_kobj[fn],
-				 "node%d", w->nid) ||
-	    (w->ops->tunables &&
-	     sysfs_create_group(&wk->kobj, w->ops->tunables))) {
+				 "node%d", w->nid)) {
 		kobject_put(&wk->kobj);
 		return;
 	}
 	w->kobj = &wk->kobj;
+	if (w->ops->tunables && sysfs_create_group(w->kobj, w->ops->tunables))
+		pr_warn("node_worker: no tunables for %s/node%d\n",
+			w->ops->name, w->nid);
 }
 
 /*

@@ -56,7 +56,13 @@ static void touch(char *mem, size_t len)
 		mem[i]++;
 }
 
-/* Use the memory until all of it, or nearly, is on the node. */
+/*
+ * Pages that may wait on their CPU for their batch to be put on an LRU list:
+ * until then they cannot be isolated, and nothing may come to fill the batch.
+ */
+#define UNLISTED	32
+
+/* Use the memory until so many pages of it are on the node. */
 static bool arrives(char *mem, size_t len, int node, long pages)
 {
 	return nw_until((touch(mem, len),
@@ -77,10 +83,10 @@ TEST_F_TIMEOUT(migrate, anon_arrives, 300)
 	char *mem = nw_alloc_on(1, LEN);
 
 	ASSERT_NE(NULL, mem);
-	EXPECT_TRUE(arrives(mem, LEN, 0, PAGES));
+	EXPECT_TRUE(arrives(mem, LEN, 0, PAGES - UNLISTED));
 	EXPECT_TRUE(accounts_for_all());
 	ours = nw_node_vmstat(0, "node_worker_migrated") - ours;
-	EXPECT_LE(PAGES, ours);
+	EXPECT_LE(PAGES - UNLISTED, ours);
 	EXPECT_EQ(ours, nw_vmstat("numa_pages_migrated") - stock);
 }
 
@@ -162,7 +168,7 @@ TEST_F_TIMEOUT(migrate, paused_destination, 300)
 			      dropped)));
 	EXPECT_EQ(PAGES, nw_pages_on(mem, LEN, 1));
 	ASSERT_EQ(0, nw_set("migrate", 0, "paused", 0));
-	EXPECT_TRUE(arrives(mem, LEN, 0, PAGES));
+	EXPECT_TRUE(arrives(mem, LEN, 0, PAGES - UNLISTED));
 }
 
 /* Pages of a post that is overtaken by mbind() stay where mbind() put them. */
@@ -222,7 +228,7 @@ TEST_F_TIMEOUT(migrate, mode_switched_under_load, 600)
 	ASSERT_EQ(0, nw_write(NW_MODE, "1"));
 	EXPECT_EQ(0, nw_in_flight());
 	ASSERT_EQ(0, nw_write(NW_MODE, "5"));
-	EXPECT_TRUE(arrives(mem, LEN, 0, PAGES));
+	EXPECT_TRUE(arrives(mem, LEN, 0, PAGES - UNLISTED));
 }
 
 /* Forks under scan leave nothing behind that holds an mm_struct. */

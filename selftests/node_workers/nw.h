@@ -26,7 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NW_PATIENCE_S	120
+#define NW_PATIENCE_S	60
 #define NW_SYSFS	"/sys/kernel/mm/node_workers/"
 #define NW_DEBUGFS	"/sys/kernel/debug/sched/numa_balancing/"
 #define NW_MODE		"/proc/sys/kernel/numa_balancing"

@@ -3,14 +3,18 @@
  * Node workers' selftest: what a scan arms, and what it must leave alone.
  *
  * Each test is a process of its own with one thread, whose own memory is not
- * armed because it is local; so all that is armed is what the test puts on
- * another node. Planted faults: selftests/planted/scan-*.patch.
+ * armed because it is local (run.sh starts it on node 0); so all that is armed
+ * is what the test puts on another node. Planted faults:
+ * selftests/planted/scan-*.patch.
  */
 #define _GNU_SOURCE
 #include <sys/wait.h>
 
 #include "../kselftest_harness.h"
 #include "nw.h"
+
+/* The harness shares a page with its tests: that is armed, even if local. */
+#define HARNESS	1
 
 #define PAGES	512
 #define LEN	(PAGES * NW_PAGE)
@@ -82,9 +86,11 @@ TEST_F_TIMEOUT(scan, one_fault_a_block, 300)
 	EXPECT_GE(PAGES / block + 1, armed_since(self->armed));
 	for (i = 0; i < PAGES; i++)
 		self->mem[i * NW_PAGE]++;
-	EXPECT_EQ(armed_since(self->armed),
-		  nw_vmstat("numa_hint_faults") - faults);
-	EXPECT_TRUE(nw_until(nw_pages_on(self->mem, LEN, 0) == PAGES));
+	faults = nw_vmstat("numa_hint_faults") - faults;
+	EXPECT_LE(armed_since(self->armed), faults);
+	EXPECT_GE(armed_since(self->armed) + HARNESS, faults);
+	/* The last few may wait on their CPU to be put on an LRU list. */
+	EXPECT_TRUE(nw_until(nw_pages_on(self->mem, LEN, 0) >= PAGES - 32));
 	nw_pause_scan(false);
 }
 
@@ -97,7 +103,7 @@ TEST_F_TIMEOUT(scan, single_thread_local, 300)
 	ASSERT_NE(NULL, local);
 	ASSERT_TRUE(nw_wait_passes(3));
 	EXPECT_LT(0, armed_since(self->armed));
-	EXPECT_EQ(armed, nw_node_vmstat(0, "node_worker_armed"));
+	EXPECT_GE(armed + HARNESS, nw_node_vmstat(0, "node_worker_armed"));
 }
 
 /* The VMA's own policy binds it: hints would have no effect. */
@@ -242,27 +248,25 @@ TEST_F_TIMEOUT(scan, one_node_cpuset, 300)
 	rmdir("/sys/fs/cgroup/one");
 }
 
-/* Every eligible VMA gets its turn, though the thread touches only one. */
+/*
+ * A VMA that no thread is known to touch gets its turn all the same: pages
+ * that appear in it late, without a hinting fault, are armed in the end.
+ */
 TEST_F_TIMEOUT(scan, no_vma_starved, 300)
 {
-	enum { VMAS = 16, EACH = 8 };
-	char *vma[VMAS];
-	long i, k;
+	char *quiet = nw_alloc_on(1, LEN);
 
-	for (i = 0; i < VMAS; i++) {
-		/* Different protection beside it keeps them from merging. */
-		vma[i] = nw_alloc_on(1, (EACH + 1) * NW_PAGE);
-		ASSERT_NE(NULL, vma[i]);
-		mprotect(vma[i] + EACH * NW_PAGE, NW_PAGE, PROT_READ);
-	}
+	ASSERT_NE(NULL, quiet);
+	ASSERT_EQ(0, madvise(quiet, LEN / 2, MADV_DONTNEED));
 	/* Past the two passes that do not ask who touches what. */
 	ASSERT_TRUE(nw_wait_passes(4));
-	for (i = 0; i < VMAS; i++)
-		for (k = 0; k < EACH; k++)
-			vma[i][k * NW_PAGE]++;
-	for (i = 0; i < VMAS; i++)
-		EXPECT_TRUE(nw_until(nw_pages_on(vma[i], EACH * NW_PAGE, 0) ==
-				     EACH));
+	nw_pause_scan(true);
+	self->armed = nw_node_vmstat(1, "node_worker_armed");
+	nw_policy(MPOL_BIND, 1);
+	memset(quiet, 1, LEN / 2);
+	nw_policy(MPOL_DEFAULT, -1);
+	nw_pause_scan(false);
+	EXPECT_TRUE(nw_until(armed_since(self->armed) >= PAGES / 2));
 }
 
 /* 0 MiB is refused, as is what overflows to it: stock divides by it. */

@@ -26,8 +26,23 @@ FIXTURE_SETUP(workers)
 	self->nodes = nw_nodes();
 }
 
+static void all_online(void)
+{
+	char path[96];
+	int cpu;
+
+	for (cpu = 0; cpu < 1024; cpu++) {
+		snprintf(path, sizeof(path),
+			 "/sys/devices/system/cpu/cpu%d/online", cpu);
+		nw_write(path, "1");
+	}
+}
+
 FIXTURE_TEARDOWN(workers)
 {
+	all_online();
+	nw_write("/sys/fs/cgroup/part/cpuset.cpus.partition", "member");
+	rmdir("/sys/fs/cgroup/part");
 }
 
 static int worker_pid(const char *fn, int node)
@@ -138,6 +153,14 @@ TEST_F(workers, not_on_isolated)
 		}
 }
 
+static const char *all_cpus(void)
+{
+	static char list[64];
+
+	nw_read("/sys/devices/system/cpu/possible", list, sizeof(list));
+	return list;
+}
+
 TEST_F(workers, cpulist)
 {
 	char path[128], text[64], cpu[16];
@@ -157,12 +180,12 @@ TEST_F(workers, cpulist)
 	EXPECT_TRUE(runs_on("scan", 1, 2));
 	/* Another node's CPUs do not count: as if none were named. */
 	snprintf(cpu, sizeof(cpu), "%d", nw_cpu(0, 0));
-	ASSERT_EQ(0, nw_write(path, "0-1023"));
+	ASSERT_EQ(0, nw_write(path, all_cpus()));
 	EXPECT_TRUE(runs_on("scan", 1, 3));
 }
 
 /* A taskset is kept when CPUs come and go, and ends with a new cpulist. */
-TEST_F(workers, taskset_kept)
+TEST_F_TIMEOUT(workers, taskset_kept, 300)
 {
 	char path[128], online[96];
 	int pid = worker_pid("scan", 1);
@@ -180,12 +203,12 @@ TEST_F(workers, taskset_kept)
 	nw_spin_ms(200);
 	EXPECT_TRUE(runs_on("scan", 1, 1));
 	nw_file(path, sizeof(path), "scan", 1, "cpulist");
-	ASSERT_EQ(0, nw_write(path, "0-1023"));
+	ASSERT_EQ(0, nw_write(path, all_cpus()));
 	EXPECT_TRUE(runs_on("scan", 1, 3));
 }
 
 /* All CPUs of a node go away and come back: the worker is back as well. */
-TEST_F(workers, cpu_hotplug)
+TEST_F_TIMEOUT(workers, cpu_hotplug, 300)
 {
 	char online[96];
 	int nth, cpu;
@@ -196,18 +219,14 @@ TEST_F(workers, cpu_hotplug)
 			 "/sys/devices/system/cpu/cpu%d/online", cpu);
 		ASSERT_EQ(0, nw_write(online, "0"));
 	}
-	affinity(worker_pid("migrate", 1), &got);
-	EXPECT_LT(0, CPU_COUNT(&got));
-	for (cpu = 0; cpu < 1024; cpu++) {
-		snprintf(online, sizeof(online),
-			 "/sys/devices/system/cpu/cpu%d/online", cpu);
-		nw_write(online, "1");
-	}
+	EXPECT_TRUE(nw_until((affinity(worker_pid("migrate", 1), &got),
+			      CPU_COUNT(&got))));
+	all_online();
 	EXPECT_TRUE(nw_until(runs_on("migrate", 1, (1U << nth) - 1)));
 }
 
 /* Stock's kthreads that are bound to a node leave it for good after this. */
-TEST_F(workers, cpuset_partition)
+TEST_F_TIMEOUT(workers, cpuset_partition, 300)
 {
 	const char *part = "/sys/fs/cgroup/part/cpuset.cpus.partition";
 	char cpu[16];
@@ -221,10 +240,14 @@ TEST_F(workers, cpuset_partition)
 	ASSERT_EQ(0, nw_write(part, "isolated"));
 	EXPECT_TRUE(nw_until(runs_on("scan", 1, 2)));
 	EXPECT_TRUE(nw_until(runs_on("migrate", 1, 2)));
+	/* Not isolated any more, though still a partition; and back. */
+	ASSERT_EQ(0, nw_write(part, "root"));
+	EXPECT_TRUE(nw_until(runs_on("scan", 1, 3)));
+	ASSERT_EQ(0, nw_write(part, "isolated"));
+	EXPECT_TRUE(nw_until(runs_on("scan", 1, 2)));
 	ASSERT_EQ(0, nw_write(part, "member"));
 	EXPECT_TRUE(nw_until(runs_on("scan", 1, 3)));
 	EXPECT_TRUE(nw_until(runs_on("migrate", 1, 3)));
-	rmdir("/sys/fs/cgroup/part");
 }
 
 TEST_F(workers, nice)
@@ -253,7 +276,7 @@ struct range {
 static const struct range ranges[] = {
 	{ NW_MODE, { "0", "7", "5" }, { "4", "8", "-1", "x" }, "5" },
 	{ NW_SYSFS "scan/granularity", { "page", "block" },
-	  { "none", "", "0" }, "block" },
+	  { "none", "\n", "0" }, "block" },
 	{ NW_SYSFS "scan/block_pages", { "1", "32" },
 	  { "0", "3", "64", "x" }, "16" },
 	{ NW_SYSFS "scan/node1/budget_permille", { "0", "1000" },
