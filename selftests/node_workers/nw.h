@@ -173,6 +173,52 @@ static inline int nw_cpu(int node, int nth)
 	return -1;
 }
 
+/* Is a CPU in a list such as "2-3,5"? */
+static inline bool nw_listed(const char *list, int cpu)
+{
+	int first, last, n;
+
+	for (; *list; list += *list == ',') {
+		if (sscanf(list, "%d%n", &first, &n) != 1)
+			return false;
+		list += n;
+		last = first;
+		if (*list == '-' && sscanf(list, "-%d%n", &last, &n) == 1)
+			list += n;
+		if (first <= cpu && cpu <= last)
+			return true;
+	}
+	return false;
+}
+
+/* Is a CPU isolated by the kernel command line? */
+static inline bool nw_isolated(int cpu)
+{
+	char list[128];
+
+	if (!nw_read("/sys/devices/system/cpu/isolated", list, sizeof(list)) &&
+	    nw_listed(list, cpu))
+		return true;
+	return !nw_read("/sys/devices/system/cpu/nohz_full", list,
+			sizeof(list)) && nw_listed(list, cpu);
+}
+
+/* The first CPU that is, or is not, isolated; -1: there is none. */
+static inline int nw_first_cpu(bool isolated)
+{
+	char path[64];
+	int cpu;
+
+	for (cpu = 0; ; cpu++) {
+		snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d",
+			 cpu);
+		if (access(path, F_OK))
+			return -1;
+		if (nw_isolated(cpu) == isolated)
+			return cpu;
+	}
+}
+
 static inline int nw_run_on(int cpu)
 {
 	cpu_set_t set;

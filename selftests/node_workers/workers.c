@@ -114,18 +114,16 @@ TEST_F(workers, one_a_node)
 /* Each is allowed on CPUs that keep house only, of its own node if it can. */
 TEST_F(workers, own_node)
 {
-	char isolated[64];
 	int fn, node, nth, cpu;
 	cpu_set_t got;
 
-	nw_read("/sys/devices/system/cpu/isolated", isolated, sizeof(isolated));
 	for (fn = 0; fn < NR_FNS; fn++)
 		for (node = 0; node < self->nodes; node++) {
 			if (!has_memory(node))
 				continue;
 			affinity(worker_pid(fns[fn], node), &got);
 			EXPECT_LT(0, CPU_COUNT(&got));
-			if (!has_cpus(node) || isolated[0])
+			if (!has_cpus(node) || nw_first_cpu(true) >= 0)
 				continue;
 			for (nth = 0; (cpu = nw_cpu(node, nth)) >= 0; nth++)
 				CPU_CLR(cpu, &got);
@@ -133,23 +131,22 @@ TEST_F(workers, own_node)
 		}
 }
 
-/* NW_ISOLATED in the environment: CPUs that no worker may have, "2,3". */
 TEST_F(workers, not_on_isolated)
 {
-	char *list = getenv("NW_ISOLATED"), *p;
+	int fn, node, cpu;
 	cpu_set_t got;
-	int fn, node;
 
-	if (!list)
+	if (nw_first_cpu(true) < 0)
 		SKIP(return, "no CPU of this guest is isolated");
 	for (fn = 0; fn < NR_FNS; fn++)
 		for (node = 0; node < self->nodes; node++) {
+			if (!has_memory(node))
+				continue;
 			affinity(worker_pid(fns[fn], node), &got);
 			EXPECT_LT(0, CPU_COUNT(&got));
-			for (p = list; p; p = strchr(p, ',')) {
-				p += *p == ',';
-				EXPECT_FALSE(CPU_ISSET(atoi(p), &got));
-			}
+			for (cpu = 0; cpu < 1024; cpu++)
+				EXPECT_FALSE(CPU_ISSET(cpu, &got) &&
+					     nw_isolated(cpu));
 		}
 }
 

@@ -46,11 +46,11 @@ unplant() {
 
 # Any bad end will do but a test that passes: a fault may well be an oops.
 turns_red() {
-	# shellcheck disable=SC2046
+	command="/selftests/run.sh '$2 -t $3'" want="^ok .*$3"
+	eval "set -- $(header Guest "$1")"
 	tools/guest --kernel "$tree/release/arch/x86/boot/bzImage" --timeout 600 \
-		--log "$log.kernel" $(header Guest "$1") -- \
-		"/selftests/run.sh '$2 -t $3'" > "$log" 2>&1
-	! grep -q "^ok .*$3" "$log"
+		--log "$log.kernel" "$@" -- "$command" > "$log" 2>&1
+	! grep -q "$want" "$log"
 }
 
 plant() {
