@@ -40,6 +40,14 @@ meter: deps ## the NUMA meter: build/meter
 demo: release meter ## off, mainline and node workers on a misplaced load: a table, a chart
 	@tools/demo
 
+bench: release meter ## the figures of the documentation (hours)
+	@tools/bench one
+	@tools/bench cost
+	@tools/bench place
+
+check-planted: release selftests ## each planted fault must turn its test red (an hour or more)
+	@tools/build/check-planted.sh
+
 check: ## build all, run all tests, count: the last line is the result
 	@tools/check
 
@@ -53,5 +61,5 @@ clean: ## remove what we built; keep the unpacked source and stock's kernel
 distclean: ## remove build/
 	rm -rf build
 
-.PHONY: help demo kernel release debug baseline source overlay deps selftests meter check \
+.PHONY: help bench check-planted demo kernel release debug baseline source overlay deps selftests meter check \
 	meter-selftest clean distclean

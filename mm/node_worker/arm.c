@@ -29,6 +29,9 @@
 #include "../internal.h"
 #include "balancing.h"
 
+/* What a huge PMD costs, in PTEs. */
+#define HUGE_COST	8
+
 /* Look at the hold's end after this many PTEs; a multiple of any block. */
 #define CHECK_PTES	64
 
@@ -266,6 +269,7 @@ static unsigned long arm_ptes(struct node_hold *h, struct vm_area_struct *vma,
 
 		b.nr = (block_end(addr, end) - addr) >> PAGE_SHIFT;
 		arm_block(&t, &b);
+		h->left -= b.nr;
 		pte += b.nr;
 		addr += b.nr * PAGE_SIZE;
 		if (addr >= check) {
@@ -301,6 +305,7 @@ static void arm_huge(struct node_hold *h, struct vm_area_struct *vma,
 	if (nid == NUMA_NO_NODE)
 		return;
 	saw_pages(h, nid, HPAGE_PMD_NR);
+	h->left -= HUGE_COST;
 	/* Arms what it finds under the lock, which may be another page. */
 	if (pmd_protnone(pmdp_get_lockless(pmd)) ||
 	    change_huge_pmd(&h->tlb, vma, pmd, addr, PAGE_NONE,

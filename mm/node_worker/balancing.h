@@ -105,7 +105,7 @@ extern const struct attribute_group node_scan_globals;
  * @mm: the address space, whose exit waits for the hold
  * @slot: its slot
  * @tlb: one for the hold: one flush at its end
- * @deadline: local_clock() at which to let go
+ * @left: PTEs that may still be looked at
  * @over: it is time to let go
  * @gran: granularity in force for the hold
  * @local_nid: node of the mm's only thread, NUMA_NO_NODE if it has several
@@ -118,7 +118,7 @@ struct node_hold {
 	struct mm_struct	*mm;
 	struct node_worker_mm	*slot;
 	struct mmu_gather	tlb;
-	u64			deadline;
+	int			left;
 	bool			over;
 	u8			gran;
 	int			local_nid;
@@ -137,16 +137,16 @@ unsigned long node_arm_range(struct node_hold *h, struct vm_area_struct *vma,
 void node_arm_flush_run(struct node_hold *h);
 
 /* ring.c */
-#define NODE_RING_SIZE	4096
-
 /**
  * struct node_ring - misplaced pages on their way to one destination
  * @slot: entries; 0 is an empty place
+ * @size: how many, a power of two
  * @head: places handed out to posters
  * @tail: places emptied by the thread
  */
 struct node_ring {
 	u64		*slot;
+	unsigned long	size;
 	unsigned long	head ____cacheline_aligned_in_smp;
 	unsigned long	tail ____cacheline_aligned_in_smp;
 };
@@ -159,7 +159,7 @@ struct node_post {
 	unsigned int	mm_hash;	/* whose fault it was: late failures */
 };
 
-int node_ring_init(struct node_ring *r, int nid);
+int node_ring_init(struct node_ring *r, int nid, unsigned long pages);
 bool node_ring_post(struct node_ring *r, const struct node_post *p);
 bool node_ring_take(struct node_ring *r, struct node_post *p);
 unsigned long node_ring_used(const struct node_ring *r);
@@ -214,6 +214,7 @@ struct node_migrate {
 bool node_migrate_accepts(struct node_worker *w, unsigned int nr);
 bool node_migrate_post(struct node_worker *w, struct folio *folio,
 		       unsigned int mm_hash);
+void node_migrate_posted(struct node_worker *w, unsigned int nr);
 unsigned int node_migrate_late_failures(unsigned int mm_hash);
 int node_migrate_register(void);
 void node_migrate_stat(struct node_worker *w, struct seq_buf *s);

@@ -37,6 +37,7 @@
  * struct node_fault - one hinting fault
  * @vmf: the fault
  * @folio: the folio it was for
+ * @nid: the node that is on, not slow memory in tiering mode if in a block
  * @to: the destination's worker, NULL to leave the pages where they are
  * @mm_hash: tells the mm apart from others, most of the time
  * @cpupid: who faults, and where
@@ -46,6 +47,7 @@
 struct node_fault {
 	struct vm_fault		*vmf;
 	struct folio		*folio;
+	int			nid;
 	struct node_worker	*to;
 	unsigned int		mm_hash;
 	int			cpupid;
@@ -104,7 +106,7 @@ static struct node_worker *destination(struct node_fault *f, int target)
 
 static void post_folio(struct node_fault *f, struct folio *folio)
 {
-	if (f->to && node_migrate_post(f->to, folio, f->mm_hash))
+	if (node_migrate_post(f->to, folio, f->mm_hash))
 		f->posted += folio_nr_pages(folio);
 }
 
@@ -112,13 +114,13 @@ static void post_folio(struct node_fault *f, struct folio *folio)
 static void fault_neighbour(struct node_fault *f, struct folio *folio)
 {
 	/* Only what would be armed itself. */
-	if (folio_nid(folio) != folio_nid(f->folio) || folio_test_ksm(folio) ||
-	    folio_is_zone_device(folio) || folio_use_access_time(folio) ||
+	if (folio_nid(folio) != f->nid || folio_test_ksm(folio) ||
+	    folio_is_zone_device(folio) ||
 	    node_folio_not_ours(f->vmf->vma, folio))
 		return;
 	f->pages += folio_nr_pages(folio);
 	folio_xchg_last_cpupid(folio, f->cpupid);
-	if (vma_lets_move(f->vmf->vma, folio))
+	if (f->to && vma_lets_move(f->vmf->vma, folio))
 		post_folio(f, folio);
 }
 
@@ -175,6 +177,7 @@ bool __node_worker_fault(struct vm_fault *vmf, struct folio *folio, int target,
 	struct node_fault f = {
 		.vmf	= vmf,
 		.folio	= folio,
+		.nid	= folio_nid(folio),
 		.mm_hash = hash_ptr(vmf->vma->vm_mm, 8),
 		.cpupid	= cpu_pid_to_cpupid(raw_smp_processor_id(),
 					    current->pid),
@@ -188,19 +191,21 @@ bool __node_worker_fault(struct vm_fault *vmf, struct folio *folio, int target,
 		return true;
 	if (misplaced) {
 		f.to = destination(&f, target);
-		post_folio(&f, folio);
+		if (f.to)
+			post_folio(&f, folio);
 		if (!f.posted)
 			f.to = NULL;
 	}
 	if (speaks_for_block(&f))
 		fault_block(&f);
-	if (folio_nid(folio) != numa_node_id())
+	if (f.nid != numa_node_id())
 		mod_node_page_state(folio_pgdat(folio), NODE_WORKER_FOREIGN,
 				    f.pages);
 	if (misplaced && f.posted < f.pages)
 		mod_node_page_state(NODE_DATA(target), NODE_WORKER_DROPPED,
 				    f.pages - f.posted);
 	if (f.posted) {
+		node_migrate_posted(f.to, f.posted);
 		atomic_long_add(f.posted, &vmf->vma->vm_mm->node_worker.posted);
 		*nid = target;
 		*flags |= TNF_MIGRATED;
@@ -211,6 +216,6 @@ bool __node_worker_fault(struct vm_fault *vmf, struct folio *folio, int target,
 		*flags |= TNF_MIGRATE_FAIL;
 	*nr_pages = f.pages;
 	trace_node_worker_fault(vmf->vma->vm_mm, vmf->address,
-				folio_nid(folio), target, f.pages, f.posted);
+				f.nid, target, f.pages, f.posted);
 	return true;
 }

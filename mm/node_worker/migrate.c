@@ -116,6 +116,8 @@ bool node_migrate_accepts(struct node_worker *w, unsigned int nr)
  * @folio: the folio, mapped
  * @mm_hash: whose fault it was
  *
+ * The caller adds up what it posts and calls node_migrate_posted().
+ *
  * Context: hinting fault, under the page-table lock.
  * Return: false if the ring is full; the folio is then forgotten.
  */
@@ -123,7 +125,6 @@ bool node_migrate_post(struct node_worker *w, struct folio *folio,
 		       unsigned int mm_hash)
 {
 	struct node_migrate *m = w->priv;
-	unsigned int nr = folio_nr_pages(folio);
 	struct node_post p = {
 		.pfn		= folio_pfn(folio),
 		.order		= folio_order(folio),
@@ -131,13 +132,24 @@ bool node_migrate_post(struct node_worker *w, struct folio *folio,
 		.mm_hash	= mm_hash,
 	};
 
-	if (!node_ring_post(&m->ring, &p))
-		return false;
+	return node_ring_post(&m->ring, &p);
+}
+
+/**
+ * node_migrate_posted - a fault has posted what it had to
+ * @w: the destination's migration worker
+ * @nr: pages posted
+ *
+ * Context: hinting fault, under the page-table lock.
+ */
+void node_migrate_posted(struct node_worker *w, unsigned int nr)
+{
+	struct node_migrate *m = w->priv;
+
 	mod_node_page_state(NODE_DATA(w->nid), NODE_WORKER_POSTED, nr);
 	if (READ_ONCE(m->rate_mb))
 		atomic_long_add(nr, &m->window_pages);
 	node_worker_kick(w);
-	return true;
 }
 
 /* Was the folio last used from @nid, as far as hinting faults tell? */
@@ -378,7 +390,7 @@ static int migrate_start(struct node_worker *w)
 	m = kzalloc_node(sizeof(*m), GFP_KERNEL, w->nid);
 	if (!m)
 		return -ENOMEM;
-	if (node_ring_init(&m->ring, w->nid)) {
+	if (node_ring_init(&m->ring, w->nid, node_present_pages(w->nid))) {
 		kfree(m);
 		return -ENOMEM;
 	}

@@ -13,10 +13,20 @@
  * of @tail, which a poster reads with acquire before it may claim the place
  * again.
  */
+#include <linux/log2.h>
+#include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 
 #include "balancing.h"
+
+/*
+ * A pass may find a quarter of a node's worth of pages misplaced before the
+ * taker gets to run. What is refused faults again, but only in the next pass,
+ * and refusals slow down the scans.
+ */
+#define RING_MIN	4096UL
+#define RING_MAX	131072UL
 
 #define POST_VALID		BIT_ULL(63)
 #define POST_HASH_SHIFT		55
@@ -44,14 +54,15 @@ static void unpack(u64 word, struct node_post *p)
  * node_ring_init - give a ring its memory
  * @r: the ring, zeroed
  * @nid: the node whose worker will take from it
+ * @pages: pages the node has
  *
  * Context: process; sleeps.
  * Return: 0 or -ENOMEM.
  */
-int node_ring_init(struct node_ring *r, int nid)
+int node_ring_init(struct node_ring *r, int nid, unsigned long pages)
 {
-	r->slot = kvcalloc_node(NODE_RING_SIZE, sizeof(*r->slot), GFP_KERNEL,
-				nid);
+	r->size = rounddown_pow_of_two(clamp(pages / 4, RING_MIN, RING_MAX));
+	r->slot = kvcalloc_node(r->size, sizeof(*r->slot), GFP_KERNEL, nid);
 	return r->slot ? 0 : -ENOMEM;
 }
 
@@ -69,10 +80,10 @@ bool node_ring_post(struct node_ring *r, const struct node_post *p)
 
 	do {
 		/* Pairs with the release in node_ring_take(): it is empty. */
-		if (head - smp_load_acquire(&r->tail) >= NODE_RING_SIZE)
+		if (head - smp_load_acquire(&r->tail) >= r->size)
 			return false;
 	} while (!try_cmpxchg(&r->head, &head, head + 1));
-	WRITE_ONCE(r->slot[head % NODE_RING_SIZE], pack(p));
+	WRITE_ONCE(r->slot[head & (r->size - 1)], pack(p));
 	return true;
 }
 
@@ -86,7 +97,7 @@ bool node_ring_post(struct node_ring *r, const struct node_post *p)
  */
 bool node_ring_take(struct node_ring *r, struct node_post *p)
 {
-	u64 *place = &r->slot[r->tail % NODE_RING_SIZE];
+	u64 *place = &r->slot[r->tail & (r->size - 1)];
 	u64 word = READ_ONCE(*place);
 
 	if (!word)

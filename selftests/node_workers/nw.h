@@ -4,8 +4,8 @@
  *
  * The tests run as root on a machine of their own with at least two nodes
  * that have CPUs and memory. They wait for events (a pass completed, a
- * counter reached), never for an amount of time, except that a wait that
- * has lasted NW_PATIENCE_S fails.
+ * counter reached), never for an amount of time, except that a wait fails
+ * after a minute, or after $NW_PATIENCE seconds.
  */
 #ifndef NW_H
 #define NW_H
@@ -26,7 +26,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NW_PATIENCE_S	60
 #define NW_SYSFS	"/sys/kernel/mm/node_workers/"
 #define NW_DEBUGFS	"/sys/kernel/debug/sched/numa_balancing/"
 #define NW_MODE		"/proc/sys/kernel/numa_balancing"
@@ -317,10 +316,17 @@ static inline void nw_spin_ms(long ms)
 			;
 }
 
-/* Run until @cond, or for NW_PATIENCE_S; does it hold in the end? */
+static inline double nw_patience(void)
+{
+	const char *seconds = getenv("NW_PATIENCE");
+
+	return seconds ? atof(seconds) : 60;
+}
+
+/* Run until @cond, or for nw_patience(); does it hold in the end? */
 #define nw_until(cond)							\
 ({									\
-	double _end = nw_now() + NW_PATIENCE_S;				\
+	double _end = nw_now() + nw_patience();				\
 	bool _ok;							\
 									\
 	while (!(_ok = (cond)) && nw_now() < _end)			\

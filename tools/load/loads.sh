@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # In the guest: run one of the loads that placement is measured with, in one
-# mode, and say what it cost. Called by tools/demo and tools/bench with
-# memwalk beside it in the guest's root.
+# mode, and say what it cost. Called by tools/demo and tools/bench, with memwalk
+# beside it in the guest's root.
 #
-#   loads.sh MODE LOAD [SECONDS [MIB [START]]]
+#   loads.sh MODE LOAD [SECONDS [MIB [START [GRANULARITY]]]]
 #
 #   MODE   what goes into kernel.numa_balancing
 #   LOAD   numa01      2 processes, 4 threads each write the whole buffer
@@ -15,11 +15,15 @@
 #          one         1 task on the last node's first CPU
 #   MIB    memory of a process, all first touched on node 0, base pages
 #   START  rotates the order in which processes start
+#   GRANULARITY  of mode 5's hints: page or block
 #
-# Output: "name value" lines. Times are of the function profiler: in whatever
-# context the function ran; the application alone calls them.
+# Output: "name value" lines. _us are totals of the function profiler, of calls
+# that only the application makes (not its first touches). For the load "one",
+# fault_..._ns are percentiles of handle_mm_fault() once its memory is there, so of
+# hinting faults, wait_..._ns of those that had to wait for a page on its way, and
+# scan_..._ns of task_numa_work().
 set -eu
-mode=$1 load=$2 seconds=${3:-16} mib=${4:-32} start=${5:-0}
+mode=$1 load=$2 seconds=${3:-16} mib=${4:-32} start=${5:-0} gran=${6:--}
 trace=/sys/kernel/tracing
 profiled="task_numa_work migrate_misplaced_folio handle_mm_fault"
 
@@ -45,7 +49,7 @@ run_load() {
 	for i in $(seq "$n"); do
 		usleep "$(((i + start) % n * 30000 + start * 7000))"
 		if [ "$i" = 1 ]; then
-			walk "$@" -m &
+			walk "$@" -m -T "$switch" &
 		else
 			walk "$@" &
 		fi
@@ -53,26 +57,59 @@ run_load() {
 	wait
 }
 
-profile() {
-	echo 0 > $trace/function_profile_enabled
-	echo "$profiled" > $trace/set_ftrace_filter
-	echo "$1" > $trace/function_profile_enabled
-}
-
 # Total microseconds and calls of a profiled function over all CPUs.
-profiled() {
+profile_of() {
 	cat $trace/trace_stat/function* | awk -v name="$1" '
 		$1 == name { calls += $2; us += $3 }
 		END { printf "%s_calls %d\n%s_us %d\n", name, calls, name, us }'
 }
 
+trace_faults() {
+	switch=$trace/tracing_on
+	echo 0 > $switch
+	echo 40000 > $trace/buffer_size_kb
+	echo handle_mm_fault task_numa_work > $trace/set_graph_function
+	echo "handle_mm_fault task_numa_work migration_entry_wait" > $trace/set_ftrace_filter
+	echo function_graph > $trace/current_tracer
+}
+
+# percentiles NAME FUNCTION - of its calls; a line of the trace is
+# " 3)  + 16.580 us    |  handle_mm_fault();"
+# A fault that waited for a page on its way contains another call, and so has no
+# such line: waits are counted apart.
+percentiles() {
+	sed -n "s/^ *[0-9]*) *[^0-9]* *\([0-9.]*\) us.*$2.*/\1/p" $trace/trace |
+		sort -n | awk -v name="$1" '
+		{ us[NR] = $1 }
+		END {
+			printf "%s_calls %d\n", name, NR
+			if (!NR)
+				exit
+			printf "%s_p50_ns %d\n", name, 1000 * us[int((NR + 1) / 2)]
+			printf "%s_p99_ns %d\n", name, 1000 * us[int((NR * 99 + 99) / 100)]
+			printf "%s_max_ns %d\n", name, 1000 * us[NR]
+		}'
+}
+
 echo "$mode" > /proc/sys/kernel/numa_balancing
+[ "$gran" = - ] || echo "$gran" > /sys/kernel/mm/node_workers/scan/granularity
 faults=$(counter numa_hint_faults) moved=$(counter numa_pages_migrated)
-profile 1
+workers=$(counter node_worker_migrated)
+switch=$trace/function_profile_enabled
+echo "$profiled" > $trace/set_ftrace_filter
+[ "$load" != one ] || trace_faults
 run_load
-echo 0 > $trace/function_profile_enabled
 echo "hint_faults $(($(counter numa_hint_faults) - faults))"
-echo "pages_migrated $(($(counter numa_pages_migrated) - moved))"
-for f in $profiled; do
-	profiled "$f"
-done
+moved=$(($(counter numa_pages_migrated) - moved))
+workers=$(($(counter node_worker_migrated) - workers))
+echo "pages_migrated $moved"
+echo "migrated_in_task $((moved - workers))"
+if [ "$load" = one ]; then
+	percentiles fault handle_mm_fault
+	percentiles wait migration_entry_wait
+	percentiles scan task_numa_work
+else
+	for f in $profiled; do
+		profile_of "$f"
+	done
+fi

@@ -14,6 +14,7 @@
  *   -r ROUNDS   end after so many walks ...
  *   -s SECONDS  ... or after so long, whichever comes first (10)
  *   -m          numa_mark(1) at the start, 2 at half time, 3 at the end
+ *   -T FILE     write 1 to FILE when the walks start and 0 when they end
  *   -l          time each page, and print the longest: the worst stall
  *
  * Prints "memwalk walks=N seconds=N mib_per_s=N", summed over the threads, and
@@ -50,6 +51,7 @@ struct walker {
 
 static size_t mib = 16;
 static int bind_node = -1, first_node = -1, first_cpu = -1, nr_threads = 1;
+static const char *switch_file;
 static bool slices, shared, no_huge, marks, stalls;
 static uint64_t max_rounds = UINT64_MAX;
 static double seconds = 10;
@@ -121,6 +123,15 @@ static void pin(int cpu)
 		err(1, "pin to CPU %d", cpu);
 }
 
+/* A tracefs switch, say. */
+static void flip(const char *state)
+{
+	FILE *f = switch_file ? fopen(switch_file, "w") : NULL;
+
+	if (switch_file && (!f || fputs(state, f) < 0 || fclose(f)))
+		err(1, "%s", switch_file);
+}
+
 /* Thread 0 keeps the time for all. */
 static void keep_time(const struct walker *w, double start)
 {
@@ -144,6 +155,8 @@ static void *run(void *arg)
 		pin(w->cpu);
 	if (bind_node >= 0 || first_node < 0)
 		walk(w->buf, w->size);
+	if (w == walkers)
+		flip("1");
 	pthread_barrier_wait(&ready);
 	start = now();
 	if (marks && w == walkers)
@@ -159,6 +172,8 @@ static void *run(void *arg)
 	}
 	if (marks && w == walkers)
 		numa_mark(3);
+	if (w == walkers)
+		flip("0");
 	return NULL;
 }
 
@@ -166,7 +181,7 @@ static void parse_options(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "b:n:f:c:t:SAHr:s:ml")) != -1) {
+	while ((c = getopt(argc, argv, "b:n:f:c:t:SAHr:s:mlT:")) != -1) {
 		switch (c) {
 		case 'b': mib = strtoul(optarg, NULL, 0); break;
 		case 'n': bind_node = atoi(optarg); break;
@@ -179,6 +194,7 @@ static void parse_options(int argc, char **argv)
 		case 'r': max_rounds = strtoull(optarg, NULL, 0); break;
 		case 's': seconds = atof(optarg); break;
 		case 'm': marks = true; break;
+		case 'T': switch_file = optarg; break;
 		case 'l': stalls = true; break;
 		default: exit(2);
 		}
