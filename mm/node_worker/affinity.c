@@ -18,6 +18,8 @@
  *
  * node_worker_mutex protects the requested masks.
  */
+#define pr_fmt(fmt) "node_worker: " fmt
+
 #include <linux/cpu.h>
 #include <linux/node_worker.h>
 #include <linux/sched.h>
@@ -140,6 +142,31 @@ int node_worker_set_cpulist(struct node_worker *w, const struct cpumask *mask)
 	if (w->task)
 		node_worker_apply_cpus(w);
 	return 0;
+}
+
+/**
+ * node_worker_log_cpus - one line on what runs where
+ *
+ * Context: process, after the workers have been started.
+ */
+void node_worker_log_cpus(void)
+{
+	cpumask_var_t out;
+	int cpu;
+
+	if (!zalloc_cpumask_var(&out, GFP_KERNEL))
+		return;
+	for_each_online_cpu(cpu)
+		if (!cpu_keeps_house(cpu))
+			cpumask_set_cpu(cpu, out);
+	if (cpumask_empty(out))
+		pr_info("on nodes %*pbl, on all their CPUs\n",
+			nodemask_pr_args(&node_states[N_MEMORY]));
+	else
+		pr_info("on nodes %*pbl, not on CPUs %*pbl (isolated)\n",
+			nodemask_pr_args(&node_states[N_MEMORY]),
+			cpumask_pr_args(out));
+	free_cpumask_var(out);
 }
 
 static void reapply_fn(struct work_struct *work)

@@ -114,22 +114,6 @@ static bool node_wanted(int nid)
 	       !node_is_toptier(nid);
 }
 
-/**
- * node_folio_not_ours - is a folio no single task's to move?
- * @vma: a VMA that maps it
- * @folio: the folio
- *
- * Shared copy-on-write since a fork, or held by I/O.
- *
- * Context: page-table lock held.
- */
-bool node_folio_not_ours(struct vm_area_struct *vma, struct folio *folio)
-{
-	return is_cow_mapping(vma->vm_flags) &&
-	       (folio_maybe_dma_pinned(folio) ||
-		folio_likely_mapped_shared(folio));
-}
-
 /* May a hint on a PTE of this folio lead to anything? */
 static bool folio_fits(struct node_hold *h, struct vm_area_struct *vma,
 		       struct folio *folio)

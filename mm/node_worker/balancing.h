@@ -8,7 +8,7 @@
 
 #include <linux/list.h>
 #include <linux/llist.h>
-#include <linux/mm_types.h>
+#include <linux/mm.h>
 #include <linux/node_worker.h>
 
 #include <asm/tlb.h>
@@ -73,6 +73,7 @@ static inline u8 node_granularity(const struct node_worker_mm *slot)
  * @permille: of a CPU's time for each CPU of the node; READ_ONCE()
  * @allowance: ns of CPU time that may be used now
  * @allowed_at: ns; when @allowance was last added to
+ * @cost: ns of CPU time that the last hold's walk took
  * @holds: holds of an mmap_lock
  * @missed: times that one was not to be had
  * @flushes: TLB flushes at the end of a hold
@@ -86,6 +87,7 @@ struct node_scan {
 	unsigned int		permille;
 	s64			allowance;
 	u64			allowed_at;
+	u64			cost;
 	unsigned long		holds;
 	unsigned long		missed;
 	unsigned long		flushes;
@@ -131,7 +133,23 @@ struct node_hold {
 bool node_hold_over(struct node_hold *h);
 
 /* arm.c */
-bool node_folio_not_ours(struct vm_area_struct *vma, struct folio *folio);
+/**
+ * node_folio_not_ours - is a folio no single task's to move?
+ * @vma: a VMA that maps it
+ * @folio: the folio
+ *
+ * Shared copy-on-write since a fork, or held by I/O.
+ *
+ * Context: page-table lock held.
+ */
+static inline bool node_folio_not_ours(struct vm_area_struct *vma,
+				       struct folio *folio)
+{
+	return is_cow_mapping(vma->vm_flags) &&
+	       (folio_maybe_dma_pinned(folio) ||
+		folio_likely_mapped_shared(folio));
+}
+
 unsigned long node_arm_range(struct node_hold *h, struct vm_area_struct *vma,
 			     unsigned long start, unsigned long end);
 void node_arm_flush_run(struct node_hold *h);
@@ -151,16 +169,43 @@ struct node_ring {
 	unsigned long	tail ____cacheline_aligned_in_smp;
 };
 
-/* A posted page, unpacked. */
+/**
+ * struct node_post - a posted folio, unpacked
+ * @pfn: its first page
+ * @order: its order
+ * @stamp: low bits of its last cpupid, which in slow memory is a time
+ * @mm_hash: whose fault it was, for late failures
+ */
 struct node_post {
 	unsigned long	pfn;
 	unsigned int	order;
-	unsigned int	stamp;		/* low bits of the last cpupid */
-	unsigned int	mm_hash;	/* whose fault it was: late failures */
+	unsigned int	stamp;
+	unsigned int	mm_hash;
 };
 
+#define NODE_POST_PFN_BITS	40
+#define NODE_POST_ORDER_BITS	5
+#define NODE_POST_STAMP_BITS	10
+#define NODE_POST_HASH_BITS	8
+#define NODE_POST_STAMP_MASK	(BIT(NODE_POST_STAMP_BITS) - 1)
+
+/*
+ * A post as it is in a ring: one word, never 0. From the lowest bit: pfn,
+ * order, stamp, mm_hash, a one.
+ */
+static inline u64 node_post_pack(struct folio *folio, unsigned int mm_hash)
+{
+	u64 word = 1;
+
+	word = word << NODE_POST_HASH_BITS | mm_hash;
+	word = word << NODE_POST_STAMP_BITS |
+	       (folio_last_cpupid(folio) & NODE_POST_STAMP_MASK);
+	word = word << NODE_POST_ORDER_BITS | folio_order(folio);
+	return word << NODE_POST_PFN_BITS | folio_pfn(folio);
+}
+
 int node_ring_init(struct node_ring *r, int nid, unsigned long pages);
-bool node_ring_post(struct node_ring *r, const struct node_post *p);
+bool node_ring_post(struct node_ring *r, const u64 *words, unsigned int nr);
 bool node_ring_take(struct node_ring *r, struct node_post *p);
 unsigned long node_ring_used(const struct node_ring *r);
 
@@ -212,9 +257,8 @@ struct node_migrate {
 };
 
 bool node_migrate_accepts(struct node_worker *w, unsigned int nr);
-bool node_migrate_post(struct node_worker *w, struct folio *folio,
-		       unsigned int mm_hash);
-void node_migrate_posted(struct node_worker *w, unsigned int nr);
+bool node_migrate_post(struct node_worker *w, const u64 *words,
+		       unsigned int nr, unsigned int pages);
 unsigned int node_migrate_late_failures(unsigned int mm_hash);
 int node_migrate_register(void);
 void node_migrate_stat(struct node_worker *w, struct seq_buf *s);

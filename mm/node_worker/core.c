@@ -200,9 +200,15 @@ static int reconcile(void)
  */
 int node_worker_start_all(void)
 {
+	bool first = !threads_wanted;
+	int err;
+
 	lockdep_assert_held(&node_worker_setup_mutex);
 	threads_wanted = true;
-	return reconcile();
+	err = reconcile();
+	if (first && !err)
+		node_worker_log_cpus();
+	return err;
 }
 
 /**

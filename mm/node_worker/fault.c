@@ -37,12 +37,14 @@
  * struct node_fault - one hinting fault
  * @vmf: the fault
  * @folio: the folio it was for
- * @nid: the node that is on, not slow memory in tiering mode if in a block
+ * @nid: the node that is on
  * @to: the destination's worker, NULL to leave the pages where they are
  * @mm_hash: tells the mm apart from others, most of the time
  * @cpupid: who faults, and where
  * @pages: pages the fault speaks for
- * @posted: pages the destination has taken
+ * @posted: pages among them to be posted, and then those that were
+ * @nr_words: folios those make up
+ * @words: them, packed
  */
 struct node_fault {
 	struct vm_fault		*vmf;
@@ -53,10 +55,12 @@ struct node_fault {
 	int			cpupid;
 	unsigned int		pages;
 	unsigned int		posted;
+	unsigned int		nr_words;
+	u64			words[NODE_BLOCK_MAX];
 };
 
 /* What only the fault knows about whether the folio may be moved. */
-static bool vma_lets_move(struct vm_area_struct *vma, struct folio *folio)
+static inline bool vma_lets_move(struct vm_area_struct *vma, struct folio *folio)
 {
 	if (!folio_is_file_lru(folio))
 		return true;
@@ -104,10 +108,10 @@ static struct node_worker *destination(struct node_fault *f, int target)
 	return w;
 }
 
-static void post_folio(struct node_fault *f, struct folio *folio)
+static void add_post(struct node_fault *f, struct folio *folio)
 {
-	if (node_migrate_post(f->to, folio, f->mm_hash))
-		f->posted += folio_nr_pages(folio);
+	f->words[f->nr_words++] = node_post_pack(folio, f->mm_hash);
+	f->posted += folio_nr_pages(folio);
 }
 
 /* A neighbour in the block, for which the fault speaks as well. */
@@ -121,7 +125,7 @@ static void fault_neighbour(struct node_fault *f, struct folio *folio)
 	f->pages += folio_nr_pages(folio);
 	folio_xchg_last_cpupid(folio, f->cpupid);
 	if (f->to && vma_lets_move(f->vmf->vma, folio))
-		post_folio(f, folio);
+		add_post(f, folio);
 }
 
 /* The rest of the faulting PTE's block: in one page table and VMA. */
@@ -157,6 +161,37 @@ static bool speaks_for_block(struct node_fault *f)
 	       node_granularity(slot) == NODE_GRAN_BLOCK;
 }
 
+/* The words are left as they are: there are many, and @nr_words says how many. */
+static void begin_fault(struct node_fault *f, struct vm_fault *vmf,
+			struct folio *folio, unsigned int pages)
+{
+	f->vmf = vmf;
+	f->folio = folio;
+	f->nid = folio_nid(folio);
+	f->to = NULL;
+	f->mm_hash = hash_ptr(vmf->vma->vm_mm, NODE_POST_HASH_BITS);
+	f->cpupid = cpu_pid_to_cpupid(raw_smp_processor_id(), current->pid);
+	f->pages = pages;
+	f->posted = 0;
+	f->nr_words = 0;
+}
+
+/* Post what the fault has gathered; false if it is refused, all of it. */
+static bool post_all(struct node_fault *f, int target)
+{
+	struct node_worker_mm *slot = &f->vmf->vma->vm_mm->node_worker;
+
+	if (!f->to ||
+	    !node_migrate_post(f->to, f->words, f->nr_words, f->posted))
+		f->posted = 0;
+	if (f->posted)
+		atomic_long_add(f->posted, &slot->posted);
+	if (f->posted < f->pages)
+		mod_node_page_state(NODE_DATA(target), NODE_WORKER_DROPPED,
+				    f->pages - f->posted);
+	return f->posted;
+}
+
 /**
  * __node_worker_fault - the part of a hinting fault that is not mainline's
  * @vmf: the fault; @vmf->pte is NULL if it is for a huge PMD
@@ -174,39 +209,24 @@ static bool speaks_for_block(struct node_fault *f)
 bool __node_worker_fault(struct vm_fault *vmf, struct folio *folio, int target,
 			 int *nid, int *nr_pages, int *flags)
 {
-	struct node_fault f = {
-		.vmf	= vmf,
-		.folio	= folio,
-		.nid	= folio_nid(folio),
-		.mm_hash = hash_ptr(vmf->vma->vm_mm, 8),
-		.cpupid	= cpu_pid_to_cpupid(raw_smp_processor_id(),
-					    current->pid),
-		.pages	= *nr_pages,
-	};
+	struct node_fault f;
 	bool misplaced = target != NUMA_NO_NODE;
 
 	lockdep_assert_held(vmf->ptl);
 	/* ksmd, say, in a user's mm: its place means nothing to the page. */
 	if (!current->mm)
 		return true;
-	if (misplaced) {
+	begin_fault(&f, vmf, folio, *nr_pages);
+	if (misplaced)
 		f.to = destination(&f, target);
-		if (f.to)
-			post_folio(&f, folio);
-		if (!f.posted)
-			f.to = NULL;
-	}
+	if (f.to)
+		add_post(&f, folio);
 	if (speaks_for_block(&f))
 		fault_block(&f);
 	if (f.nid != numa_node_id())
 		mod_node_page_state(folio_pgdat(folio), NODE_WORKER_FOREIGN,
 				    f.pages);
-	if (misplaced && f.posted < f.pages)
-		mod_node_page_state(NODE_DATA(target), NODE_WORKER_DROPPED,
-				    f.pages - f.posted);
-	if (f.posted) {
-		node_migrate_posted(f.to, f.posted);
-		atomic_long_add(f.posted, &vmf->vma->vm_mm->node_worker.posted);
+	if (misplaced && post_all(&f, target)) {
 		*nid = target;
 		*flags |= TNF_MIGRATED;
 	} else if (misplaced) {

@@ -137,6 +137,7 @@ void node_worker_apply_cpus(struct node_worker *w);
 int node_worker_set_cpulist(struct node_worker *w, const struct cpumask *mask);
 void node_worker_affinity_init(void);
 void node_worker_reapply_all(void);
+void node_worker_log_cpus(void);
 
 /* sysfs.c */
 int node_worker_sysfs_init(void);

@@ -111,45 +111,27 @@ bool node_migrate_accepts(struct node_worker *w, unsigned int nr)
 }
 
 /**
- * node_migrate_post - hand a folio to the node it should be on
+ * node_migrate_post - hand folios to the node they should be on
  * @w: the node's migration worker, which accepts
- * @folio: the folio, mapped
- * @mm_hash: whose fault it was
+ * @words: the folios, packed
+ * @nr: how many
+ * @pages: pages they have together
  *
- * The caller adds up what it posts and calls node_migrate_posted().
- *
- * Context: hinting fault, under the page-table lock.
- * Return: false if the ring is full; the folio is then forgotten.
+ * Context: hinting fault, under the page-table lock that maps the folios.
+ * Return: false if the ring has not room for all; they are then forgotten.
  */
-bool node_migrate_post(struct node_worker *w, struct folio *folio,
-		       unsigned int mm_hash)
-{
-	struct node_migrate *m = w->priv;
-	struct node_post p = {
-		.pfn		= folio_pfn(folio),
-		.order		= folio_order(folio),
-		.stamp		= folio_last_cpupid(folio),
-		.mm_hash	= mm_hash,
-	};
-
-	return node_ring_post(&m->ring, &p);
-}
-
-/**
- * node_migrate_posted - a fault has posted what it had to
- * @w: the destination's migration worker
- * @nr: pages posted
- *
- * Context: hinting fault, under the page-table lock.
- */
-void node_migrate_posted(struct node_worker *w, unsigned int nr)
+bool node_migrate_post(struct node_worker *w, const u64 *words,
+		       unsigned int nr, unsigned int pages)
 {
 	struct node_migrate *m = w->priv;
 
-	mod_node_page_state(NODE_DATA(w->nid), NODE_WORKER_POSTED, nr);
+	if (!node_ring_post(&m->ring, words, nr))
+		return false;
+	mod_node_page_state(NODE_DATA(w->nid), NODE_WORKER_POSTED, pages);
 	if (READ_ONCE(m->rate_mb))
-		atomic_long_add(nr, &m->window_pages);
+		atomic_long_add(pages, &m->window_pages);
 	node_worker_kick(w);
+	return true;
 }
 
 /* Was the folio last used from @nid, as far as hinting faults tell? */
@@ -171,7 +153,8 @@ static bool still_wanted(struct folio *folio, const struct node_post *p,
 	    folio_nid(folio) == nid || !folio_mapped(folio))
 		return false;
 	if (folio_use_access_time(folio))
-		return (folio_last_cpupid(folio) & 0x3ff) == (p->stamp & 0x3ff);
+		return p->stamp == (folio_last_cpupid(folio) &
+				    NODE_POST_STAMP_MASK);
 	return last_used_from(folio, nid);
 }
 

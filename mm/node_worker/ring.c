@@ -3,11 +3,11 @@
  * Node workers: the ring of misplaced pages on their way to a node.
  *
  * Bounded, many posters (hinting faults, under a page-table lock), one taker
- * (the node's kmigrated). No lock: a poster claims a place by advancing
- * @head, then fills it; the taker stops at a place that is claimed but not
+ * (the node's kmigrated). No lock: a poster claims places by advancing
+ * @head, then fills them; the taker stops at a place that is claimed but not
  * yet filled, so an interrupted poster delays those behind it and no more.
  * An entry is one word, so it is never seen half written; 0 is an empty
- * place. A full ring refuses: the page will fault again.
+ * place. A full ring refuses: the pages will fault again.
  *
  * Ordering: the taker empties a place before it gives it back with a release
  * of @tail, which a poster reads with acquire before it may claim the place
@@ -28,26 +28,22 @@
 #define RING_MIN	4096UL
 #define RING_MAX	131072UL
 
-#define POST_VALID		BIT_ULL(63)
-#define POST_HASH_SHIFT		55
-#define POST_STAMP_SHIFT	45
-#define POST_ORDER_SHIFT	40
-#define POST_PFN_MASK		GENMASK_ULL(POST_ORDER_SHIFT - 1, 0)
-
-static u64 pack(const struct node_post *p)
+static unsigned int low_bits(u64 *word, unsigned int bits)
 {
-	return POST_VALID | (u64)(p->mm_hash & 0xff) << POST_HASH_SHIFT |
-	       (u64)(p->stamp & 0x3ff) << POST_STAMP_SHIFT |
-	       (u64)(p->order & 0x1f) << POST_ORDER_SHIFT |
-	       (p->pfn & POST_PFN_MASK);
+	unsigned int low = *word & (BIT(bits) - 1);
+
+	*word >>= bits;
+	return low;
 }
 
+/* The reverse of node_post_pack(). */
 static void unpack(u64 word, struct node_post *p)
 {
-	p->mm_hash = word >> POST_HASH_SHIFT & 0xff;
-	p->stamp = word >> POST_STAMP_SHIFT & 0x3ff;
-	p->order = word >> POST_ORDER_SHIFT & 0x1f;
-	p->pfn = word & POST_PFN_MASK;
+	p->pfn = word & (BIT(NODE_POST_PFN_BITS) - 1);
+	word >>= NODE_POST_PFN_BITS;
+	p->order = low_bits(&word, NODE_POST_ORDER_BITS);
+	p->stamp = low_bits(&word, NODE_POST_STAMP_BITS);
+	p->mm_hash = low_bits(&word, NODE_POST_HASH_BITS);
 }
 
 /**
@@ -67,23 +63,26 @@ int node_ring_init(struct node_ring *r, int nid, unsigned long pages)
 }
 
 /**
- * node_ring_post - add an entry
+ * node_ring_post - add entries
  * @r: the ring
- * @p: the entry
+ * @words: the entries, of node_post_pack()
+ * @nr: how many
  *
  * Context: any.
- * Return: false if the ring is full.
+ * Return: false if there is not room for all; then none is added.
  */
-bool node_ring_post(struct node_ring *r, const struct node_post *p)
+bool node_ring_post(struct node_ring *r, const u64 *words, unsigned int nr)
 {
 	unsigned long head = READ_ONCE(r->head);
+	unsigned int i;
 
 	do {
 		/* Pairs with the release in node_ring_take(): it is empty. */
-		if (head - smp_load_acquire(&r->tail) >= r->size)
+		if (head + nr - smp_load_acquire(&r->tail) > r->size)
 			return false;
-	} while (!try_cmpxchg(&r->head, &head, head + 1));
-	WRITE_ONCE(r->slot[head & (r->size - 1)], pack(p));
+	} while (!try_cmpxchg(&r->head, &head, head + nr));
+	for (i = 0; i < nr; i++)
+		WRITE_ONCE(r->slot[(head + i) & (r->size - 1)], words[i]);
 	return true;
 }
 

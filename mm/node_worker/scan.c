@@ -12,12 +12,15 @@
  * trylock, with the slots of the worker taking turns. Between two holds the
  * address space may change at will: all that survives is an address, in the
  * slot's cursor. Within a hold the worker neither sleeps nor waits, and
- * lets go when it has looked at enough, when somebody waits for the lock or
- * when the CPU is wanted.
+ * lets go when it has looked at enough or somebody waits for the lock. The CPU
+ * it gives up between holds: each ends with a flush, too dear to have one for
+ * a few PTEs whenever a saturated CPU is wanted.
  *
- * What a hold cost, in the thread's CPU time, is taken from the worker's own
- * allowance, which grows with time and the node's CPUs, and added to the
- * mm's debit, which its threads pay off as they run.
+ * What a hold's walk cost, in the thread's CPU time, is taken from the
+ * worker's own allowance, which grows with time and the node's CPUs, and added
+ * to the mm's debit, which its threads pay off as they run. The flush at the
+ * end is not charged: it is a wait for the mm's CPUs to answer, however long
+ * these take, and there is one for each walk that is.
  *
  * Called by the worker's thread (core.c); arm.c does the page tables.
  */
@@ -98,8 +101,7 @@ enum hold_result {
 bool node_hold_over(struct node_hold *h)
 {
 	if (!h->over)
-		h->over = h->left <= 0 || need_resched() ||
-			  mmap_lock_is_contended(h->mm);
+		h->over = h->left <= 0 || mmap_lock_is_contended(h->mm);
 	return h->over;
 }
 
@@ -311,12 +313,13 @@ static enum hold_result hold_and_scan(struct node_scan *s,
 						     NUMA_NO_NODE,
 		.run_nid	= NUMA_NO_NODE,
 	};
-	u64 start = local_clock();
+	u64 start = local_clock(), used = task_sched_runtime(current);
 	enum hold_result result;
 
 	mmap_assert_locked(h.mm);
 	tlb_gather_mmu(&h.tlb, h.mm);
 	result = scan_vmas(&h);
+	s->cost = task_sched_runtime(current) - used;
 	count_flush(s, &h);
 	tlb_finish_mmu(&h.tlb);
 	node_arm_flush_run(&h);
@@ -483,7 +486,6 @@ static long scan_run(struct node_worker *w)
 	struct node_scan *s = w->priv;
 	struct node_worker_mm *slot;
 	bool more;
-	u64 cost;
 	long rest;
 
 	rest = allowance_left(w, s);
@@ -494,12 +496,11 @@ static long scan_run(struct node_worker *w)
 	slot = node_slots_next(&s->q);
 	if (!slot)
 		return 0;
-	cost = task_sched_runtime(current);
+	s->cost = 0;
 	more = serve_slot(s, slot);
-	cost = task_sched_runtime(current) - cost;
-	s->allowance -= cost;
+	s->allowance -= s->cost;
 	/* In ns of scanning; the tick takes off its share of run time. */
-	atomic64_add(cost, &slot->debit);
+	atomic64_add(s->cost, &slot->debit);
 	rest = more && slot->cur.misses ? 1 : 0;
 	if (more)
 		node_slot_rotate(&s->q, slot);

@@ -27,7 +27,9 @@ mode=$1 load=$2 seconds=${3:-16} mib=${4:-32} start=${5:-0} gran=${6:--}
 trace=/sys/kernel/tracing
 profiled="task_numa_work migrate_misplaced_folio handle_mm_fault"
 
+# Node counters lag behind on each CPU until they are asked to be folded in.
 counter() {
+	echo 1 > /proc/sys/vm/stat_refresh
 	awk -v name="$1" '$1 == name { print $2 }' /proc/vmstat
 }
 
