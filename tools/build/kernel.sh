@@ -93,7 +93,7 @@ progress() {
 }
 
 build() {
-	progress "$1" &
+	progress "$1" 9>&- &
 	ticker=$!
 	trap 'kill $ticker 2>/dev/null' EXIT
 	status=0
