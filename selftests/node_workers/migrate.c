@@ -171,23 +171,48 @@ TEST_F_TIMEOUT(migrate, paused_destination, 300)
 	EXPECT_TRUE(arrives(mem, LEN, 0, PAGES - UNLISTED));
 }
 
-/* Pages of a post that is overtaken by mbind() stay where mbind() put them. */
-TEST_F_TIMEOUT(migrate, mbind_wins, 300)
+/* Keep a node's kmigrated from running until we let go of our CPU. */
+static void starve_migration(int node, bool starve)
 {
-	char *mem = nw_alloc_on(1, LEN);
-	int to = nw_nodes() - 1;
-	int i;
+	char path[128], cpu[16];
 
+	snprintf(cpu, sizeof(cpu), "%d", nw_cpu(node, 0));
+	nw_file(path, sizeof(path), "migrate", node, "cpulist");
+	if (starve)
+		nw_write(path, cpu);
+	else
+		nw_write(path, nw_possible_cpus());
+	nw_set("migrate", node, "nice", starve ? 19 : 0);
+	syscall(SYS_setpriority, 0, 0, starve ? -20 : 0);
+}
+
+/*
+ * The page frames of posted pages are freed and come back to the same memory
+ * before they are looked at: as other pages, that nobody asked to move.
+ */
+TEST_F_TIMEOUT(migrate, reused_pfn_stays, 300)
+{
+	long armed, stale = nw_node_vmstat(0, "node_worker_stale");
+	char *mem;
+
+	nw_pause_scan(true);
+	mem = nw_alloc_on(1, LEN);
 	ASSERT_NE(NULL, mem);
-	for (i = 0; i < 20; i++) {
-		touch(mem, LEN);
-		nw_spin_ms(10);
-	}
-	/* MPOL_MF_MOVE */
-	ASSERT_EQ(0, syscall(SYS_mbind, mem, LEN, MPOL_BIND,
-			     &(unsigned long){ 1UL << to }, 64, 2));
-	EXPECT_TRUE(accounts_for_all());
-	EXPECT_EQ(PAGES, nw_pages_on(mem, LEN, to));
+	armed = nw_node_vmstat(1, "node_worker_armed");
+	nw_pause_scan(false);
+	ASSERT_TRUE(nw_until(nw_node_vmstat(1, "node_worker_armed") > armed));
+	ASSERT_TRUE(nw_wait_passes(2));
+	nw_pause_scan(true);
+	starve_migration(0, true);
+	touch(mem, LEN);
+	ASSERT_EQ(0, madvise(mem, LEN, MADV_DONTNEED));
+	nw_policy(MPOL_BIND, 1);
+	memset(mem, 1, LEN);
+	nw_policy(MPOL_DEFAULT, -1);
+	starve_migration(0, false);
+	EXPECT_TRUE(nw_until(!nw_in_flight()));
+	EXPECT_LT(stale, nw_node_vmstat(0, "node_worker_stale"));
+	EXPECT_EQ(PAGES, nw_pages_on(mem, LEN, 1));
 	nw_pause_scan(false);
 }
 
@@ -253,7 +278,7 @@ TEST_F_TIMEOUT(migrate, forks_leak_no_mm, 600)
 		ASSERT_LE(0, pid);
 		if (!pid) {
 			touch(mem, LEN);
-			nw_spin_ms(i % 10 ? 1 : 120);
+			nw_spin_ms(i % 2 ? 1 : 120);
 			_exit(0);
 		}
 		waitpid(pid, &status, 0);

@@ -218,6 +218,15 @@ static inline int nw_first_cpu(bool isolated)
 	}
 }
 
+/* All CPUs there may be, as a list. */
+static inline const char *nw_possible_cpus(void)
+{
+	static char list[64];
+
+	nw_read("/sys/devices/system/cpu/possible", list, sizeof(list));
+	return list;
+}
+
 static inline int nw_run_on(int cpu)
 {
 	cpu_set_t set;

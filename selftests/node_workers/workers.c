@@ -150,14 +150,6 @@ TEST_F(workers, not_on_isolated)
 		}
 }
 
-static const char *all_cpus(void)
-{
-	static char list[64];
-
-	nw_read("/sys/devices/system/cpu/possible", list, sizeof(list));
-	return list;
-}
-
 TEST_F(workers, cpulist)
 {
 	char path[128], text[64], cpu[16];
@@ -177,7 +169,7 @@ TEST_F(workers, cpulist)
 	EXPECT_TRUE(runs_on("scan", 1, 2));
 	/* Another node's CPUs do not count: as if none were named. */
 	snprintf(cpu, sizeof(cpu), "%d", nw_cpu(0, 0));
-	ASSERT_EQ(0, nw_write(path, all_cpus()));
+	ASSERT_EQ(0, nw_write(path, nw_possible_cpus()));
 	EXPECT_TRUE(runs_on("scan", 1, 3));
 }
 
@@ -200,7 +192,7 @@ TEST_F_TIMEOUT(workers, taskset_kept, 300)
 	nw_spin_ms(200);
 	EXPECT_TRUE(runs_on("scan", 1, 1));
 	nw_file(path, sizeof(path), "scan", 1, "cpulist");
-	ASSERT_EQ(0, nw_write(path, all_cpus()));
+	ASSERT_EQ(0, nw_write(path, nw_possible_cpus()));
 	EXPECT_TRUE(runs_on("scan", 1, 3));
 }
 
