@@ -19,8 +19,11 @@ release: overlay ## the kernel that is measured
 debug: overlay ## the kernel with KASAN, lockdep and the like
 	@tools/build/kernel.sh debug
 
-baseline: source ## the stock kernel, same configuration: build/stock/obj
+stock: source ## the stock kernel, same configuration: build/stock/obj
 	@tools/build/kernel.sh stock
+
+baseline: stock selftests ## what of the kernel's own mm selftests passes on it
+	@tools/build/baseline.sh
 
 source: deps ## unpack the kernel source package to build/stock
 	@tools/build/source.sh
@@ -40,10 +43,17 @@ meter: deps ## the NUMA meter: build/meter
 demo: release meter ## off, mainline and node workers on a misplaced load: a table, a chart
 	@tools/demo
 
-bench: release meter ## the figures of the documentation (hours)
+bench: release stock meter ## the figures of the documentation (hours)
 	@tools/bench one
+	@tools/bench stock
 	@tools/bench cost
 	@tools/bench place
+
+series: overlay ## patches for `git am` to the stock source: build/series
+	@tools/build/series.sh
+
+deb: overlay ## kernel packages, with the running kernel's configuration or CONFIG=FILE: build/deb
+	@tools/build/deb.sh
 
 check-planted: release selftests ## each planted fault must turn its test red (an hour or more)
 	@tools/build/check-planted.sh
@@ -51,15 +61,20 @@ check-planted: release selftests ## each planted fault must turn its test red (a
 check: ## build all, run all tests, count: the last line is the result
 	@tools/check
 
+check-full: check stock ## more: other configurations, packages, planted faults (hours)
+	@tools/check -n selftests/check-full.list
+	@tools/build/check-planted.sh
+
 meter-selftest: meter ## does the meter tell local from remote?
 	@tools/meter/selftest.sh
 
-clean: ## remove what we built; keep the unpacked source and stock's kernel
-	rm -rf build/linux build/linux.* build/release build/debug build/stage
+clean: ## remove what we built; keep the unpacked source, stock's kernel, measured figures
+	rm -rf build/linux build/linux.* build/release build/debug build/stage build/base
+	rm -rf build/planted build/headers build/series build/packages
 	rm -rf build/guest build/meter build/selftests build/log build/static*
 
 distclean: ## remove build/
 	rm -rf build
 
-.PHONY: help bench check-planted demo kernel release debug baseline source overlay deps selftests meter check \
+.PHONY: help bench check-planted demo kernel release debug stock baseline source overlay deps selftests meter check check-full series deb \
 	meter-selftest clean distclean

@@ -11,6 +11,9 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+KERNEL = ROOT / "build/release/arch/x86/boot/bzImage"
+PERF = "perf bench numa mem -p 4 -t 2 -P 64 -s 12 -zZ0 -q --thp -1"
+GUEST = []                  # options for all guests
 NS_PER_INSN = 2
 TICK_SECONDS = 0.25
 
@@ -19,8 +22,8 @@ def guest(out, name, options, command):
     """Run a guest under icount; its output, which is also left in out/. Ends us if it failed."""
     start = time.monotonic()
     print(f"{name} ... ", end="", flush=True)
-    run = subprocess.run([ROOT / "tools/guest", "--icount", "--timeout", "3600",
-                          "--log", out / f"{name}.log", *options, "--", *command],
+    run = subprocess.run([ROOT / "tools/guest", "--icount", "--kernel", KERNEL, "--timeout", "3600",
+                          "--log", out / f"{name}.log", *GUEST, *options, "--", *command],
                          stdout=subprocess.PIPE, text=True)
     (out / f"{name}.out").write_text(run.stdout)
     print(f"{time.monotonic() - start:.0f} s", flush=True)
@@ -32,8 +35,8 @@ def guest(out, name, options, command):
 def values(text):
     """The "name value" and "name=value" words of a load's output; the largest of each."""
     found = {}
-    for name, value in re.findall(r"^(\w+) (\d+)$|", text, re.M):
-        found[name] = max(int(value or 0), found.get(name, 0))
+    for name, value in re.findall(r"^(\w+) (\d+)$", text, re.M):
+        found[name] = max(int(value), found.get(name, 0))
     for name, value in re.findall(r"(\w+)=([\d.]+)", text):
         found[name] = max(float(value), found.get(name, 0))
     return found
@@ -93,10 +96,11 @@ def run_load(out, name, words, meter=True, options=()):
     return found
 
 
-def perf_bench(out, name, mode, command):
-    """GB/s of `perf bench numa mem` in a mode."""
-    text = guest(out, name, [], [f"echo {mode} > /proc/sys/kernel/numa_balancing; {command}"])
-    speed = re.search(r"([\d.]+) GB/sec", text) or re.search(r"([\d.]+),? .*GB/sec", text)
+def perf_bench(out, name, mode, turns="on"):
+    """GB/s of `perf bench numa mem`, all threads together, in a mode, and pages migrated."""
+    text = guest(out, name, [], [f"turns {turns}; echo {mode} > /proc/sys/kernel/numa_balancing; {PERF}; "
+                                 "grep numa_pages_migrated /proc/vmstat"])
+    speed = re.search(r"([\d.]+) GB/sec total speed", text)
     if not speed:
         sys.exit(f"perf bench printed no speed: {out}/{name}.out")
-    return float(speed.group(1))
+    return float(speed.group(1)), int(re.search(r"numa_pages_migrated (\d+)", text).group(1))

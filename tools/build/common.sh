@@ -30,16 +30,27 @@ lock_trees() {
 	}
 }
 
+# The patches of the series, in order, from the top of patches/.
+series() {
+	sed 's/[[:space:]]*#.*//; s/[[:space:]].*//; /^$/d' patches/series
+}
+
+# named_by PATCH... - the files that they change or create
+named_by() {
+	sed -n 's,^\(---\|+++\) [ab]/\([^[:space:]]*\).*,\2,p' "$@" | LC_ALL=C sort -u
+}
+
 # kmake SOURCE OBJDIR ARG... - make in a kernel tree; OBJDIR is a child of SOURCE.
 #
 # kbuild then knows the source as "..", so that no command line holds a path of
 # this machine, and ccache hits in every clone. The fixed time, user and host
-# serve the same end.
+# serve the same end. Not our caller's flags: a make -s is for what we say, and
+# the log is what progress is told from.
 kmake() {
 	_source=$1 _obj=$2
 	shift 2
 	mkdir -p "$_source/$_obj"
-	CCACHE_NOHASHDIR=1 make -C "$_source" O="$_obj" CC="$(kernel_cc)" \
+	MAKEFLAGS= CCACHE_NOHASHDIR=1 make -C "$_source" O="$_obj" CC="$(kernel_cc)" \
 		KBUILD_BUILD_TIMESTAMP='Thu Jan 1 00:00:00 UTC 1970' \
 		KBUILD_BUILD_USER=nodeworkers KBUILD_BUILD_HOST=nodeworkers "$@"
 }

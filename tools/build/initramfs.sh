@@ -74,7 +74,8 @@ cc -O2 -Wall -static -o "$marker" "$here/../meter/numamark.c" || fail "numamark 
 cp "$marker" "$stage/bin/numamark"
 cp "$here/guest-init" "$stage/init"
 cp "$here/guest-hostctl" "$stage/sbin/hostctl"
-chmod 755 "$stage/init" "$stage/sbin/hostctl"
+cp "$here/guest-turns" "$stage/sbin/turns"
+chmod 755 "$stage/init" "$stage/sbin/hostctl" "$stage/sbin/turns"
 
 (cd "$stage" && find . | LC_ALL=C sort | cpio -o -H newc -R 0:0 --quiet) > "$stage.cpio" ||
 	fail "cpio failed"

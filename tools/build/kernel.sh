@@ -1,20 +1,24 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# kernel.sh release|debug|stock - configure and build one kernel's bzImage:
-# build/release, build/debug, or stock source with release's configuration in
-# build/stock/obj. Called by `make kernel` and `make baseline`.
+# kernel.sh NAME [TARGET...] - configure one kernel and build its bzImage, or TARGETs,
+# in build/linux/NAME; the configuration is release's and, on top, configs/NAME.config.
+# `stock` is the stock source with release's configuration, in build/stock/obj.
+# Called by `make kernel`, `make baseline` and by the scripts of `make check-full`.
 . "$(dirname "$0")/common.sh"
 
-fragments=configs/release.config
-case ${1:-} in
-release)	source=$linux obj=release ;;
-debug)		source=$linux obj=debug fragments="$fragments configs/debug.config" ;;
+name=${1:-}
+fragments=configs/release.config source=$linux obj=$name
+case $name in
+release)	;;
 stock)		source=$stock obj=obj ;;
-*)		die "usage: kernel.sh release|debug|stock" ;;
+*)		[ -f "configs/$name.config" ] || die "no configuration configs/$name.config"
+		fragments="$fragments configs/$name.config" ;;
 esac
+shift
+[ $# -gt 0 ] || set -- bzImage
 tree=$source/$obj
-log=build/log/kernel-$1.log
+log=build/log/kernel-$name.log
 
 # --- configuration
 
@@ -62,23 +66,23 @@ missing_symbols() {
 # its content does: a new .config means a look at everything.
 configure() {
 	stamp=$tree/.config.inputs
-	config_inputs > "build/log/$1.inputs"
-	[ ! -f "$tree/.config" ] || ! cmp -s "build/log/$1.inputs" "$stamp" || return 0
+	config_inputs > "build/log/$name.inputs"
+	[ ! -f "$tree/.config" ] || ! cmp -s "build/log/$name.inputs" "$stamp" || return 0
 	mkdir -p "$tree"
 	new=$PWD/$tree/.config.new
-	config_log=build/log/configure-$1.log
+	config_log=build/log/configure-$name.log
 	rm -f "$new"
 	{
 		kmake "$source" "$obj" KCONFIG_CONFIG="$new" tinyconfig &&
 		KCONFIG_CONFIG=$new "$source/scripts/kconfig/merge_config.sh" -m "$new" $fragments &&
 		kmake "$source" "$obj" KCONFIG_CONFIG="$new" olddefconfig
-	} > "$config_log" 2>&1 || die "cannot configure $1 ($config_log)"
+	} > "$config_log" 2>&1 || die "cannot configure $name ($config_log)"
 	own=
 	[ "$source" = "$linux" ] || own=$(own_symbols)
 	missing=$(missing_symbols "$new" "$own")
-	[ -z "$missing" ] || die "$1: the configuration refuses$missing ($new)"
+	[ -z "$missing" ] || die "$name: the configuration refuses$missing ($new)"
 	cmp -s "$new" "$tree/.config" || cp "$new" "$tree/.config"
-	mv "build/log/$1.inputs" "$stamp"
+	mv "build/log/$name.inputs" "$stamp"
 }
 
 # --- build
@@ -87,26 +91,27 @@ configure() {
 progress() {
 	start=$(date +%s)
 	while sleep 30; do
-		echo "$1: $(($(date +%s) - start)) s, $(grep -c '^  [A-Z]' "$log") steps," \
+		echo "$name: $(($(date +%s) - start)) s, $(grep -c '^  [A-Z]' "$log") steps," \
 			"$(tail -n 1 "$log" | sed 's/^ *//')"
 	done
 }
 
 build() {
-	progress "$1" 9>&- &
+	progress 9>&- &
 	ticker=$!
 	trap 'kill $ticker 2>/dev/null' EXIT
+	trap 'exit 1' HUP INT TERM
 	status=0
-	kmake "$source" "$obj" -j$(($(nproc) + 1)) bzImage > "$log" 2>&1 || status=$?
+	kmake "$source" "$obj" -j$(($(nproc) + 1)) "$@" > "$log" 2>&1 || status=$?
 	kill $ticker
-	trap - EXIT
+	trap - EXIT HUP INT TERM
 	[ $status -eq 0 ] && return 0
 	first=$(grep -m1 -E 'error:|undefined reference|\*\*\*' "$log" || tail -n 1 "$log")
-	die "$1: $first ($log)"
+	die "$name: $first ($log)"
 }
 
 mkdir -p build/log
 lock_trees
-configure "$1"
-build "$1"
-echo "$1: $tree/arch/x86/boot/bzImage"
+configure
+build "$@"
+[ "$1" != bzImage ] || echo "$name: $tree/arch/x86/boot/bzImage"

@@ -44,16 +44,6 @@ add_own_files() {
 	ours selftests/node_workers tools/testing/selftests/node_workers
 }
 
-series() {
-	[ -f patches/series ] || return 0
-	sed 's/[[:space:]]*#.*//; s/[[:space:]].*//; /^$/d' patches/series
-}
-
-# The files that a patch changes or creates.
-named_by() {
-	sed -n 's,^\(---\|+++\) [ab]/\([^[:space:]]*\).*,\2,p' "$@" | sort -u
-}
-
 quilt_push() {
 	(cd "$src" && LC_ALL=C QUILT_PATCHES="$top/patches" quilt --quiltrc - push -a --fuzz=0)
 }

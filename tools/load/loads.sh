@@ -12,7 +12,8 @@
 #          numa01_own  2 processes, each thread its own share
 #          numa02      1 process, 8 threads, a slice each
 #          single8     8 single-threaded processes
-#          one         1 task on the last node's first CPU
+#          one         1 task on the last node's first CPU, its faults traced
+#          stall       the same, untraced: for its longest stall
 #   MIB    memory of a process, all first touched on node 0, base pages
 #   START  rotates the order in which processes start
 #   GRANULARITY  of mode 5's hints: page or block
@@ -35,7 +36,7 @@ counter() {
 
 # walk OPTION... - one process of the load
 walk() {
-	/memwalk -H -f 0 -l -s "$seconds" -b "$mib" "$@"
+	/memwalk -H -f 0 -l -y -s "$seconds" -b "$mib" "$@"
 }
 
 run_load() {
@@ -44,7 +45,7 @@ run_load() {
 	numa01_own)	n=2; set -- -t 4 -S ;;
 	numa02)		n=1; set -- -t 8 -S ;;
 	single8)	n=8; set -- -t 1 ;;
-	one)		n=1; set -- -t 1 -c "$(($(nproc) - 2))" ;;
+	one | stall)	n=1; set -- -t 1 -c "$(($(nproc) - 2))" ;;
 	*)		echo "loads.sh: no load $load" >&2; exit 2 ;;
 	esac
 	# A start order is a delay: who comes first decides who stays.
@@ -66,7 +67,9 @@ profile_of() {
 		END { printf "%s_calls %d\n%s_us %d\n", name, calls, name, us }'
 }
 
+# A fault takes a few microseconds: no turn of another vCPU should be in many.
 trace_faults() {
+	turns off
 	switch=$trace/tracing_on
 	echo 0 > $switch
 	echo 40000 > $trace/buffer_size_kb

@@ -16,9 +16,13 @@
  *   -m          numa_mark(1) at the start, 2 at half time, 3 at the end
  *   -T FILE     write 1 to FILE when the walks start and 0 when they end
  *   -l          time each page, and print the longest: the worst stall
+ *   -y          PAUSE after every fourth page, for the sake of QEMU's icount mode:
+ *               its vCPUs take turns, and one that does not pause or halt goes on
+ *               until some timer is due, the first one first, while the last starve
  *
- * Prints "memwalk walks=N seconds=N mib_per_s=N", summed over the threads, and
- * with -l " stall_max_us=N".
+ * Prints "memwalk walks=N seconds=N mib_per_s=N walks_min=N walks_max=N": sums
+ * over the threads, and those of the slowest and of the fastest; with -l
+ * " stall_max_us=N" as well.
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -39,6 +43,7 @@
 
 #define MAX_THREADS 256
 #define LINE 64
+#define PAGE 4096
 
 struct walker {
 	pthread_t thread;
@@ -52,7 +57,7 @@ struct walker {
 static size_t mib = 16;
 static int bind_node = -1, first_node = -1, first_cpu = -1, nr_threads = 1;
 static const char *switch_file;
-static bool slices, shared, no_huge, marks, stalls;
+static bool slices, shared, no_huge, marks, stalls, yields;
 static uint64_t max_rounds = UINT64_MAX;
 static double seconds = 10;
 static struct walker walkers[MAX_THREADS];
@@ -75,19 +80,27 @@ static void set_policy(void *p, size_t size, int policy, int node)
 		err(1, "mbind to node %d", node);
 }
 
-static void walk(char *buf, size_t size)
+static void walk_page(char *buf, size_t at)
 {
-	for (size_t i = 0; i < size; i += LINE)
-		(*(volatile uint64_t *)(buf + i))++;
+	for (size_t i = 0; i < PAGE; i += LINE)
+		(*(volatile uint64_t *)(buf + at + i))++;
+	if (yields && !(at / PAGE & 3))
+		__builtin_ia32_pause();
 }
 
-/* As walk(), a page at a time; a longer one than any before is remembered. */
+static void walk(char *buf, size_t size)
+{
+	for (size_t i = 0; i < size; i += PAGE)
+		walk_page(buf, i);
+}
+
+/* As walk(); a page that takes longer than any before is remembered. */
 static void walk_timed(struct walker *w)
 {
 	double last = now(), t;
 
-	for (size_t i = 0; i < w->size; i += 4096) {
-		walk(w->buf + i, 4096);
+	for (size_t i = 0; i < w->size; i += PAGE) {
+		walk_page(w->buf, i);
 		t = now();
 		if (t - last > w->stall)
 			w->stall = t - last;
@@ -181,7 +194,7 @@ static void parse_options(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "b:n:f:c:t:SAHr:s:mlT:")) != -1) {
+	while ((c = getopt(argc, argv, "b:n:f:c:t:SAHr:s:mlyT:")) != -1) {
 		switch (c) {
 		case 'b': mib = strtoul(optarg, NULL, 0); break;
 		case 'n': bind_node = atoi(optarg); break;
@@ -196,6 +209,7 @@ static void parse_options(int argc, char **argv)
 		case 'm': marks = true; break;
 		case 'T': switch_file = optarg; break;
 		case 'l': stalls = true; break;
+		case 'y': yields = true; break;
 		default: exit(2);
 		}
 	}
@@ -205,7 +219,7 @@ static void parse_options(int argc, char **argv)
 
 static void set_up(struct walker *w, int k, char *common)
 {
-	size_t size = mib << 20, part = size / nr_threads & ~(size_t)(LINE - 1);
+	size_t size = mib << 20, part = size / nr_threads & ~(size_t)(PAGE - 1);
 
 	w->cpu = first_cpu < 0 ? -1 : first_cpu + k;
 	w->buf = common ? common + (slices ? k * part : 0) : new_buffer(size);
@@ -215,7 +229,7 @@ static void set_up(struct walker *w, int k, char *common)
 int main(int argc, char **argv)
 {
 	char *common = NULL;
-	uint64_t walks = 0;
+	uint64_t walks = 0, fewest = UINT64_MAX, most = 0;
 	double start, bytes = 0, stall = 0;
 
 	parse_options(argc, argv);
@@ -234,11 +248,12 @@ int main(int argc, char **argv)
 			pthread_join(walkers[k].thread, NULL);
 		walks += walkers[k].walks;
 		bytes += (double)walkers[k].walks * walkers[k].size;
-		if (walkers[k].stall > stall)
-			stall = walkers[k].stall;
+		fewest = walkers[k].walks < fewest ? walkers[k].walks : fewest;
+		most = walkers[k].walks > most ? walkers[k].walks : most;
+		stall = walkers[k].stall > stall ? walkers[k].stall : stall;
 	}
-	printf("memwalk walks=%lu seconds=%.3f mib_per_s=%.1f", walks, now() - start,
-	       bytes / (now() - start) / (1 << 20));
+	printf("memwalk walks=%lu seconds=%.3f mib_per_s=%.1f walks_min=%lu walks_max=%lu",
+	       walks, now() - start, bytes / (now() - start) / (1 << 20), fewest, most);
 	if (stalls)
 		printf(" stall_max_us=%.0f", stall * 1e6);
 	printf("\n");
