@@ -49,6 +49,7 @@ bool node_worker_boot_param(const char *str);
 void node_worker_mm_init(struct mm_struct *mm);
 void node_worker_mm_free(struct mm_struct *mm);
 void node_worker_exit(struct mm_struct *mm);
+void node_worker_policy_changed(struct mm_struct *mm, bool shared);
 
 bool __node_worker_tick(struct task_struct *p, int cpu, u64 period);
 bool __node_worker_fault(struct vm_fault *vmf, struct folio *folio, int target,
@@ -87,6 +88,10 @@ static inline bool node_worker_boot_param(const char *str) { return false; }
 static inline void node_worker_mm_init(struct mm_struct *mm) { }
 static inline void node_worker_mm_free(struct mm_struct *mm) { }
 static inline void node_worker_exit(struct mm_struct *mm) { }
+static inline void node_worker_policy_changed(struct mm_struct *mm, bool shared)
+{
+}
+
 static inline bool node_worker_tick(struct task_struct *p, int cpu, u64 period)
 {
 	return false;
@@ -99,5 +104,13 @@ static inline bool node_worker_fault(struct vm_fault *vmf, struct folio *folio,
 	return false;
 }
 #endif /* CONFIG_NODE_WORKERS_BALANCING */
+
+/* For a huge PMD, whose fault speaks for its @nr_pages and no more. */
+static inline bool node_worker_huge_fault(struct vm_fault *vmf,
+					  struct folio *folio, int target,
+					  int *nid, int nr_pages, int *flags)
+{
+	return node_worker_fault(vmf, folio, target, nid, &nr_pages, flags);
+}
 
 #endif /* _LINUX_NODE_WORKER_H */

@@ -32,15 +32,17 @@ enum node_granularity {
  *	looked at once a pass, for ones on isolated CPUs
  * @nr_threads: threads of that group
  * @node: node of the CPU the asker ran on
+ * @since: jiffies at that tick
  * @single: the asker was the mm's only user
  * @mof: the asker's task policy allows migration on fault
  */
 struct node_scan_request {
-	pid_t	tgid;
-	int	nr_threads;
-	int	node;
-	bool	single;
-	bool	mof;
+	pid_t		tgid;
+	int		nr_threads;
+	int		node;
+	bool		single;
+	bool		mof;
+	unsigned long	since;
 };
 
 /**
@@ -74,10 +76,11 @@ struct node_scan_cursor {
  * @link: on the home's list of slots being served
  * @pids: union of the askers' pid hash bits; set_bit(), taken with xchg()
  * @debit: scan time, in ns, that the mm's threads have not yet paid for
- * @posted: pages posted for migration since the pass began
- * @moved: decayed sum of @posted over the passes
- * @resident: two arrays by node, pages seen in this pass and their decayed
- *	mean; NULL until a worker could allocate them
+ * @posted: pages posted for migration since the counts were last folded
+ * @moved: decayed sum of @posted
+ * @resident: two arrays by node, pages seen since then and their decayed mean;
+ *	NULL until a worker could allocate them
+ * @folded: mm->numa_scan_seq when the counts were last folded
  * @req: the request; the poster's until llist_add(), then the owner's
  * @cur: the owner's cursor
  * @home: the node whose worker owns the slot
@@ -88,7 +91,8 @@ struct node_scan_cursor {
  *
  * The setter of NWM_PENDING owns @req until it posts the slot. The thread
  * that takes the slot off the queue, the owner, then has @link, @req, @cur,
- * @resident, @moved, @home and @retry to itself until it clears NWM_PENDING.
+ * @resident, @moved, @folded, @home and @retry to itself until it clears
+ * NWM_PENDING.
  */
 struct node_worker_mm {
 #ifdef CONFIG_NODE_WORKERS_BALANCING
@@ -100,6 +104,7 @@ struct node_worker_mm {
 	atomic_long_t			posted;
 	unsigned long			moved;
 	unsigned long			*resident;
+	int				folded;
 	struct node_scan_request	req;
 	struct node_scan_cursor		cur;
 	int				home;

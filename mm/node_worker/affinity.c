@@ -4,9 +4,9 @@
  *
  * A worker runs on the CPUs of its node that the administrator's cpulist
  * allows and that keep house: those of housekeeping_cpumask(HK_TYPE_KTHREAD)
- * that are not isolated in any other way. isolcpus= only changes the domain
- * mask and a cpuset partition none of them, so both are asked for by
- * cpu_is_isolated(). If nothing is left on the node, the nearest node's CPUs
+ * that are not isolated in any other way, as cpu_is_isolated() tells it:
+ * isolcpus= only changes the domain mask and a cpuset partition none of them.
+ * If nothing is left on the node, the nearest node's CPUs
  * serve, so a memory-only node has workers too.
  *
  * Three things rewrite a thread's mask behind our back: CPU hotplug, making
@@ -21,6 +21,7 @@
 #define pr_fmt(fmt) "node_worker: " fmt
 
 #include <linux/cpu.h>
+#include <linux/cpuset.h>
 #include <linux/node_worker.h>
 #include <linux/sched.h>
 #include <linux/sched/isolation.h>
@@ -29,10 +30,18 @@
 
 #include "internal.h"
 
-static bool cpu_keeps_house(int cpu)
+/* Why no worker may run on a CPU; NULL: one may. */
+static const char *left_out(int cpu)
 {
-	return cpumask_test_cpu(cpu, housekeeping_cpumask(HK_TYPE_KTHREAD)) &&
-	       !cpu_is_isolated(cpu);
+	if (!housekeeping_test_cpu(cpu, HK_TYPE_DOMAIN))
+		return "isolcpus";
+	if (!housekeeping_test_cpu(cpu, HK_TYPE_TICK))
+		return "nohz_full";
+	if (cpuset_cpu_is_isolated(cpu))
+		return "cpuset partition";
+	if (!housekeeping_test_cpu(cpu, HK_TYPE_KTHREAD))
+		return "not for kthreads";
+	return NULL;
 }
 
 /* The CPUs of @nid on which a worker may run; false if there are none. */
@@ -45,7 +54,7 @@ static bool node_cpus(int nid, const struct cpumask *among,
 	for_each_cpu_and(cpu, cpumask_of_node(nid), cpu_online_mask)
 		/* A CPU on its way out is online until the very end. */
 		if (cpumask_test_cpu(cpu, among) && !cpu_dying(cpu) &&
-		    cpu_keeps_house(cpu))
+		    !left_out(cpu))
 			cpumask_set_cpu(cpu, mask);
 	return !cpumask_empty(mask);
 }
@@ -151,22 +160,19 @@ int node_worker_set_cpulist(struct node_worker *w, const struct cpumask *mask)
  */
 void node_worker_log_cpus(void)
 {
-	cpumask_var_t out;
+	const char *sep = ", not on CPUs", *why;
+	DECLARE_SEQ_BUF(out, 256);
 	int cpu;
 
-	if (!zalloc_cpumask_var(&out, GFP_KERNEL))
-		return;
-	for_each_online_cpu(cpu)
-		if (!cpu_keeps_house(cpu))
-			cpumask_set_cpu(cpu, out);
-	if (cpumask_empty(out))
-		pr_info("on nodes %*pbl, on all their CPUs\n",
-			nodemask_pr_args(&node_states[N_MEMORY]));
-	else
-		pr_info("on nodes %*pbl, not on CPUs %*pbl (isolated)\n",
-			nodemask_pr_args(&node_states[N_MEMORY]),
-			cpumask_pr_args(out));
-	free_cpumask_var(out);
+	for_each_online_cpu(cpu) {
+		why = left_out(cpu);
+		if (!why)
+			continue;
+		seq_buf_printf(&out, "%s %d (%s)", sep, cpu, why);
+		sep = ",";
+	}
+	pr_info("on nodes %*pbl%s\n", nodemask_pr_args(&node_states[N_MEMORY]),
+		seq_buf_used(&out) ? seq_buf_str(&out) : ", on all their CPUs");
 }
 
 static void reapply_fn(struct work_struct *work)
@@ -196,6 +202,11 @@ static int cpu_changed(unsigned int cpu)
 	return 0;
 }
 
+/**
+ * node_worker_affinity_init - hear of CPUs that come and go
+ *
+ * Context: boot, once.
+ */
 void __init node_worker_affinity_init(void)
 {
 	/* Without it the masks follow hotplug at the next cpuset change. */

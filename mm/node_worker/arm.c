@@ -26,23 +26,25 @@
 #include <linux/sched/sysctl.h>
 #include <linux/vmstat.h>
 
-#include "../internal.h"
 #include "balancing.h"
 
-/* What a huge PMD costs, in PTEs. */
+/* What a huge PMD costs, in PTEs that are present and left alone. */
 #define HUGE_COST	8
+
+/* So many empty PTEs cost as much as one of those. */
+#define EMPTY_PTES	8
 
 /* Look at the hold's end after this many PTEs; a multiple of any block. */
 #define CHECK_PTES	64
 
 /**
  * struct arm_table - the page table being armed
- * @h: the hold
+ * @v: the visit
  * @vma: the VMA
  * @covered: large folio that the block before ends in: a hint is out for it
  */
 struct arm_table {
-	struct node_hold	*h;
+	struct node_visit	*v;
 	struct vm_area_struct	*vma;
 	struct folio		*covered;
 };
@@ -69,42 +71,43 @@ struct arm_block {
 
 /**
  * node_arm_flush_run - add what was seen and armed on a node to the counters
- * @h: the hold
+ * @v: the visit
  *
  * Context: the worker's thread.
  */
-void node_arm_flush_run(struct node_hold *h)
+void node_arm_flush_run(struct node_visit *v)
 {
 	struct pglist_data *pgdat;
 
-	if (h->run_nid == NUMA_NO_NODE)
+	if (v->run_nid == NUMA_NO_NODE)
 		return;
-	pgdat = NODE_DATA(h->run_nid);
-	node_slot_saw(h->slot, h->run_nid, h->run_scanned);
-	mod_node_page_state(pgdat, NODE_WORKER_SCANNED, h->run_scanned);
-	if (h->run_armed) {
-		mod_node_page_state(pgdat, NODE_WORKER_ARMED, h->run_armed);
-		count_vm_numa_events(NUMA_PTE_UPDATES, h->run_armed);
-		count_memcg_events_mm(h->mm, NUMA_PTE_UPDATES, h->run_armed);
+	pgdat = NODE_DATA(v->run_nid);
+	if (v->fresh)
+		node_slot_saw(v->slot, v->run_nid, v->run_scanned);
+	mod_node_page_state(pgdat, NODE_WORKER_SCANNED, v->run_scanned);
+	if (v->run_armed) {
+		mod_node_page_state(pgdat, NODE_WORKER_ARMED, v->run_armed);
+		count_vm_numa_events(NUMA_PTE_UPDATES, v->run_armed);
+		count_memcg_events_mm(v->mm, NUMA_PTE_UPDATES, v->run_armed);
 	}
-	h->run_nid = NUMA_NO_NODE;
-	h->run_scanned = 0;
-	h->run_armed = 0;
+	v->run_nid = NUMA_NO_NODE;
+	v->run_scanned = 0;
+	v->run_armed = 0;
 }
 
-static void saw_pages(struct node_hold *h, int nid, unsigned long nr)
+static void saw_pages(struct node_visit *v, int nid, unsigned long nr)
 {
-	if (nid != h->run_nid)
-		node_arm_flush_run(h);
-	h->run_nid = nid;
-	h->run_scanned += nr;
+	if (nid != v->run_nid)
+		node_arm_flush_run(v);
+	v->run_nid = nid;
+	v->run_scanned += nr;
 }
 
-static void armed_pages(struct node_hold *h, int nid, unsigned long nr)
+static void armed_pages(struct node_visit *v, int nid, unsigned long nr)
 {
-	saw_pages(h, nid, 0);
-	h->run_armed += nr;
-	h->armed += nr;
+	saw_pages(v, nid, 0);
+	v->run_armed += nr;
+	v->armed += nr;
 }
 
 /* With tiering alone, only pages of slow memory are of interest. */
@@ -115,7 +118,7 @@ static bool node_wanted(int nid)
 }
 
 /* May a hint on a PTE of this folio lead to anything? */
-static bool folio_fits(struct node_hold *h, struct vm_area_struct *vma,
+static bool folio_fits(struct node_visit *v, struct vm_area_struct *vma,
 		       struct folio *folio)
 {
 	int nid = folio_nid(folio);
@@ -126,7 +129,7 @@ static bool folio_fits(struct node_hold *h, struct vm_area_struct *vma,
 	if (folio_is_file_lru(folio) && folio_test_dirty(folio))
 		return false;
 	/* The only thread's own node: nothing to learn. */
-	if (nid == h->local_nid && !(vma->vm_flags & VM_SHARED))
+	if (nid == v->local_nid && !(vma->vm_flags & VM_SHARED))
 		return false;
 	return node_wanted(nid);
 }
@@ -134,7 +137,7 @@ static bool folio_fits(struct node_hold *h, struct vm_area_struct *vma,
 static struct folio *pte_folio_or_null(struct vm_area_struct *vma,
 				       unsigned long addr, pte_t pte)
 {
-	struct folio *folio = vm_normal_folio(vma, addr, pte);
+	struct folio *folio = node_pte_folio(vma, addr, pte);
 
 	if (!folio || folio_is_zone_device(folio) || folio_test_ksm(folio))
 		return NULL;
@@ -154,22 +157,23 @@ static void look_at_block(struct arm_table *t, struct arm_block *b)
 
 		if (!pte_present(pte))
 			continue;
+		t->v->left--;
 		folio = pte_folio_or_null(t->vma, addr, pte);
 		if (!folio)
 			continue;
-		saw_pages(t->h, folio_nid(folio), 1);
+		saw_pages(t->v, folio_nid(folio), 1);
 		last = folio;
 		if (pte_protnone(pte)) {
 			b->armed = true;
 			continue;
 		}
-		if (folio == t->covered || !folio_fits(t->h, t->vma, folio))
+		if (folio == t->covered || !folio_fits(t->v, t->vma, folio))
 			continue;
 		b->mixed |= b->fit && folio_nid(folio) != b->nid;
 		b->nid = folio_nid(folio);
 		b->fit |= BIT(i);
 	}
-	if (t->h->gran == NODE_GRAN_BLOCK)
+	if (t->v->gran == NODE_GRAN_BLOCK)
 		t->covered = last && folio_test_large(last) ? last : NULL;
 }
 
@@ -177,7 +181,7 @@ static void arm_pte(struct arm_table *t, struct arm_block *b, unsigned int i)
 {
 	unsigned long addr = b->addr + i * PAGE_SIZE;
 	pte_t old, pte = ptep_get(b->pte + i);
-	struct folio *folio = vm_normal_folio(t->vma, addr, pte);
+	struct folio *folio = node_pte_folio(t->vma, addr, pte);
 
 	/* Slow memory keeps the time of arming in place of the last user. */
 	if (folio_use_access_time(folio))
@@ -186,8 +190,9 @@ static void arm_pte(struct arm_table *t, struct arm_block *b, unsigned int i)
 	pte = pte_modify(old, PAGE_NONE);
 	ptep_modify_prot_commit(t->vma, addr, b->pte + i, old, pte);
 	if (pte_needs_flush(old, pte))
-		tlb_flush_pte_range(&t->h->tlb, addr, PAGE_SIZE);
-	armed_pages(t->h, folio_nid(folio), 1);
+		tlb_flush_pte_range(&t->v->tlb, addr, PAGE_SIZE);
+	armed_pages(t->v, folio_nid(folio), 1);
+	t->v->left--;
 }
 
 /*
@@ -196,7 +201,7 @@ static void arm_pte(struct arm_table *t, struct arm_block *b, unsigned int i)
  */
 static unsigned int pick_pte(struct arm_table *t, struct arm_block *b)
 {
-	unsigned int from = hash_64(b->addr ^ (unsigned long)t->h->mm ^ b->nid,
+	unsigned int from = hash_64(b->addr ^ (unsigned long)t->v->mm ^ b->nid,
 				    32) % b->nr;
 	u32 late = b->fit & ~(BIT(from) - 1);
 
@@ -211,7 +216,7 @@ static void arm_block(struct arm_table *t, struct arm_block *b)
 	look_at_block(t, b);
 	if (!b->fit)
 		return;
-	if (t->h->gran == NODE_GRAN_BLOCK && !b->mixed &&
+	if (t->v->gran == NODE_GRAN_BLOCK && !b->mixed &&
 	    node_is_toptier(b->nid)) {
 		if (!b->armed)
 			arm_pte(t, b, pick_pte(t, b));
@@ -231,33 +236,33 @@ static unsigned long block_end(unsigned long addr, unsigned long end)
 }
 
 /* Returns the first address not looked at. */
-static unsigned long arm_ptes(struct node_hold *h, struct vm_area_struct *vma,
+static unsigned long arm_ptes(struct node_visit *v, struct vm_area_struct *vma,
 			      pmd_t *pmd, unsigned long addr,
 			      unsigned long end)
 {
-	struct arm_table t = { .h = h, .vma = vma };
+	struct arm_table t = { .v = v, .vma = vma };
 	unsigned long check = addr + CHECK_PTES * PAGE_SIZE;
 	pte_t *start_pte, *pte;
 	spinlock_t *ptl;
 
-	start_pte = pte_offset_map_lock(h->mm, pmd, addr, &ptl);
+	start_pte = pte_offset_map_lock(v->mm, pmd, addr, &ptl);
 	if (!start_pte)
 		return end;
 	pte = start_pte;
-	tlb_change_page_size(&h->tlb, PAGE_SIZE);
+	tlb_change_page_size(&v->tlb, PAGE_SIZE);
 	/* Reclaim may have left entries in TLBs that it means to flush. */
-	flush_tlb_batched_pending(h->mm);
+	flush_tlb_batched_pending(v->mm);
 	arch_enter_lazy_mmu_mode();
 	while (addr < end) {
 		struct arm_block b = { .pte = pte, .addr = addr };
 
 		b.nr = (block_end(addr, end) - addr) >> PAGE_SHIFT;
 		arm_block(&t, &b);
-		h->left -= b.nr;
+		v->left -= DIV_ROUND_UP(b.nr, EMPTY_PTES);
 		pte += b.nr;
 		addr += b.nr * PAGE_SIZE;
 		if (addr >= check) {
-			if (node_hold_over(h))
+			if (node_hold_over(v))
 				break;
 			check += CHECK_PTES * PAGE_SIZE;
 		}
@@ -281,25 +286,26 @@ static int huge_pmd_nid(struct vm_area_struct *vma, pmd_t *pmd)
 	return nid;
 }
 
-static void arm_huge(struct node_hold *h, struct vm_area_struct *vma,
+static void arm_huge(struct node_visit *v, struct vm_area_struct *vma,
 		     pmd_t *pmd, unsigned long addr)
 {
 	int nid = huge_pmd_nid(vma, pmd);
 
 	if (nid == NUMA_NO_NODE)
 		return;
-	saw_pages(h, nid, HPAGE_PMD_NR);
-	h->left -= HUGE_COST;
+	saw_pages(v, nid, HPAGE_PMD_NR);
+	v->left -= HUGE_COST;
 	/* Arms what it finds under the lock, which may be another page. */
 	if (pmd_protnone(pmdp_get_lockless(pmd)) ||
-	    change_huge_pmd(&h->tlb, vma, pmd, addr, PAGE_NONE,
+	    change_huge_pmd(&v->tlb, vma, pmd, addr, PAGE_NONE,
 			    MM_CP_PROT_NUMA) != HPAGE_PMD_NR)
 		return;
 	count_vm_numa_event(NUMA_HUGE_PTE_UPDATES);
-	armed_pages(h, nid, HPAGE_PMD_NR);
+	armed_pages(v, nid, HPAGE_PMD_NR);
 }
 
-static unsigned long arm_pmd(struct node_hold *h, struct vm_area_struct *vma,
+/* Returns the first address not looked at. */
+static unsigned long arm_pmd(struct node_visit *v, struct vm_area_struct *vma,
 			     pmd_t *pmd, unsigned long start,
 			     unsigned long end)
 {
@@ -308,39 +314,71 @@ static unsigned long arm_pmd(struct node_hold *h, struct vm_area_struct *vma,
 	if (pmd_none(val))
 		return end;
 	if (!pmd_trans_huge(val) && !is_swap_pmd(val) && !pmd_devmap(val))
-		return arm_ptes(h, vma, pmd, start, end);
+		return arm_ptes(v, vma, pmd, start, end);
 	/* Part of one is left only if it became huge since the last hold. */
 	if (end - start == HPAGE_PMD_SIZE)
-		arm_huge(h, vma, pmd, start);
+		arm_huge(v, vma, pmd, start);
 	return end;
 }
 
+static unsigned long arm_pmds(struct node_visit *v, struct vm_area_struct *vma,
+			      unsigned long addr, unsigned long end)
+{
+	do {
+		unsigned long next = pmd_addr_end(addr, end);
+		pmd_t *pmd = mm_find_pmd(v->mm, addr);
+
+		addr = pmd ? arm_pmd(v, vma, pmd, addr, next) : next;
+	} while (addr < end && !node_hold_over(v));
+	return addr;
+}
+
+/*
+ * How far the hold will get if memory goes on as it is at @pmd. This much is
+ * announced to the MMU notifiers at once: a hypervisor takes all of it from its
+ * guest and stops the guest's CPUs for that, so it should be neither one
+ * page table a time nor more than is going to be armed.
+ */
+static unsigned long stretch_end(struct node_visit *v, pmd_t *pmd,
+				 unsigned long start, unsigned long end)
+{
+	unsigned long ptes = max(v->left, 1);
+	unsigned long size = ptes << PAGE_SHIFT;
+
+	if (pmd_trans_huge(pmdp_get_lockless(pmd)))
+		size = DIV_ROUND_UP(ptes, HUGE_COST) * HPAGE_PMD_SIZE;
+	return min(ALIGN(start + size, PMD_SIZE), end);
+}
+
 /**
- * node_arm_range - arm the hints of a part of a page table
- * @h: the hold
- * @vma: an eligible VMA of the hold's mm
+ * node_arm_range - arm the hints of a part of a VMA
+ * @v: the visit
+ * @vma: an eligible VMA of the mm
  * @start: where to begin
- * @end: where to end: not past the page table or the VMA
+ * @end: where to end, not past the VMA
  *
  * Context: the worker's thread, mmap_lock held for read; sleeps only in MMU
  * notifiers, which may.
- * Return: the first address not looked at; @end unless the hold is over.
+ * Return: the first address not looked at, after @start. Ends before @end if
+ * the hold is over, or with a stretch of memory.
  */
-unsigned long node_arm_range(struct node_hold *h, struct vm_area_struct *vma,
+unsigned long node_arm_range(struct node_visit *v, struct vm_area_struct *vma,
 			     unsigned long start, unsigned long end)
 {
+	pmd_t *pmd = mm_find_pmd(v->mm, start);
 	struct mmu_notifier_range range;
-	pmd_t *pmd = mm_find_pmd(h->mm, start);
 
-	mmap_assert_locked(h->mm);
-	if (!pmd)
-		return end;
-	mmu_notifier_range_init(&range, MMU_NOTIFY_PROTECTION_VMA, 0, h->mm,
+	mmap_assert_locked(v->mm);
+	/* Where nothing is, there is nothing to announce. */
+	if (!pmd || pmd_none(pmdp_get_lockless(pmd)))
+		return pmd_addr_end(start, end);
+	end = stretch_end(v, pmd, start, end);
+	mmu_notifier_range_init(&range, MMU_NOTIFY_PROTECTION_VMA, 0, v->mm,
 				start, end);
 	mmu_notifier_invalidate_range_start(&range);
-	tlb_start_vma(&h->tlb, vma);
-	start = arm_pmd(h, vma, pmd, start, end);
-	tlb_end_vma(&h->tlb, vma);
+	tlb_start_vma(&v->tlb, vma);
+	start = arm_pmds(v, vma, start, end);
+	tlb_end_vma(&v->tlb, vma);
 	mmu_notifier_invalidate_range_end(&range);
 	return start;
 }

@@ -22,13 +22,20 @@
 #define pr_fmt(fmt) "node_worker: " fmt
 
 #include <linux/freezer.h>
+#include <linux/hrtimer.h>
 #include <linux/kthread.h>
 #include <linux/memory.h>
 #include <linux/sched.h>
+#include <linux/sched/stat.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
+#include <uapi/linux/sched/types.h>
+
 #include "internal.h"
+
+/* About one batch of pages, or a few holds of mmap_lock. */
+#define PIECE_NS	(NSEC_PER_MSEC / 2)
 
 DEFINE_MUTEX(node_worker_setup_mutex);	/* which threads there are to be */
 DEFINE_MUTEX(node_worker_mutex);	/* the workers, as sysfs sees them */
@@ -74,6 +81,26 @@ static void serve_drain(struct node_worker *w)
 	wake_up_all(&w->wait);
 }
 
+/*
+ * After a piece of work. An application that shares the CPU is to be held up by no
+ * more than one. Neither the tick nor schedule() sees to that: a thread that has
+ * slept may be owed CPU time, up to a tick of it, and would be picked again until it
+ * has had that. So the worker sleeps, for about as long as a piece takes; and once
+ * it wakes it may find another CPU idle.
+ */
+static void let_others_run(void)
+{
+	ktime_t rest = ns_to_ktime(PIECE_NS);
+
+	if (single_task_running()) {
+		cond_resched();
+		return;
+	}
+	/* kthread_stop() ends it early; a drain waits for it. */
+	set_current_state(TASK_IDLE);
+	schedule_hrtimeout(&rest, HRTIMER_MODE_REL);
+}
+
 static int node_worker_thread(void *data)
 {
 	struct node_worker *w = data;
@@ -93,7 +120,7 @@ static int node_worker_thread(void *data)
 			wait_event_freezable_timeout(w->wait, interrupted(w),
 						     rest);
 		else
-			cond_resched();
+			let_others_run();
 	}
 	return 0;
 }
@@ -117,9 +144,23 @@ void node_worker_drain(struct node_worker *w)
 	wanted = w->drain_wanted + 1;
 	WRITE_ONCE(w->drain_wanted, wanted);
 	wake_up_all(&w->wait);
-	/* Pairs with the release in serve_drain(): the marks are gone. */
 	wait_event_killable(w->wait,
+			    /* Pairs with the release in serve_drain(). */
 			    smp_load_acquire(&w->drain_done) == wanted);
+}
+
+/* Pieces of work are short: a worker asks for little at a time, but soon. */
+static void set_slice(struct task_struct *task, int nice)
+{
+	const struct sched_attr attr = {
+		.size		= sizeof(attr),
+		.sched_policy	= SCHED_NORMAL,
+		.sched_nice	= nice,
+		.sched_runtime	= PIECE_NS,
+	};
+
+	/* Refused, it has everybody's slice. */
+	WARN_ON_ONCE(sched_setattr_nocheck(task, &attr));
 }
 
 static int start_worker(enum node_worker_fn fn, struct node_worker *w)
@@ -138,7 +179,8 @@ static int start_worker(enum node_worker_fn fn, struct node_worker *w)
 	if (IS_ERR(task))
 		return PTR_ERR(task);
 	w->task = task;
-	set_user_nice(task, w->nice);
+	set_slice(task, w->nice);
+	WRITE_ONCE(w->last_run, jiffies);
 	node_worker_apply_cpus(w);
 	node_worker_sysfs_add(fn, w);
 	wake_up_process(task);
@@ -405,7 +447,11 @@ int node_worker_register(enum node_worker_fn fn,
 	return node_worker_sysfs_add_fn(fn, ops);
 }
 
-/* Apply the CPU masks again; see affinity.c for when. */
+/**
+ * node_worker_reapply_all - apply the CPU masks again; see affinity.c for when
+ *
+ * Context: process; takes node_worker_mutex.
+ */
 void node_worker_reapply_all(void)
 {
 	int fn, nid;

@@ -7,7 +7,7 @@
  * page is misplaced. Where mainline would now isolate and copy the page, it
  * is posted to the destination's kmigrated; the caller then makes the PTE
  * present again and the task goes on. Nothing is allocated, isolated or
- * flushed here, and nobody is woken: the worker looks at the next tick.
+ * flushed here, and no worker is woken: it looks at the next tick.
  *
  * With granularity block the fault speaks for the block around it: each page
  * of it on the same node is marked as used by this task, posted if the
@@ -18,8 +18,9 @@
  * slows down the scans. What fails later is told to the next fault.
  */
 #include <linux/cpuset.h>
-#include <linux/hash.h>
 #include <linux/ksm.h>
+#include <linux/memory-tiers.h>
+#include <linux/mempolicy.h>
 #include <linux/mm.h>
 #include <linux/mm_inline.h>
 #include <linux/node_worker.h>
@@ -30,7 +31,6 @@
 
 #include <trace/events/node_worker.h>
 
-#include "../internal.h"
 #include "balancing.h"
 
 /**
@@ -39,8 +39,9 @@
  * @folio: the folio it was for
  * @nid: the node that is on
  * @to: the destination's worker, NULL to leave the pages where they are
- * @mm_hash: tells the mm apart from others, most of the time
+ * @mm_hash: of the mm: node_mm_hash()
  * @cpupid: who faults, and where
+ * @base: what the words have in common
  * @pages: pages the fault speaks for
  * @posted: pages among them to be posted, and then those that were
  * @nr_words: folios those make up
@@ -53,6 +54,7 @@ struct node_fault {
 	struct node_worker	*to;
 	unsigned int		mm_hash;
 	int			cpupid;
+	u64			base;
 	unsigned int		pages;
 	unsigned int		posted;
 	unsigned int		nr_words;
@@ -90,42 +92,97 @@ static void wake_demotion(int nid, unsigned int order)
 	}
 }
 
-/* The worker that would take the folio to node @target, or NULL. */
-static struct node_worker *destination(struct node_fault *f, int target)
+static bool has_room(struct node_fault *f, int nid)
 {
-	struct node_worker *w = node_worker_get(NODE_WORKER_MIGRATE, target);
-	unsigned int nr = folio_nr_pages(f->folio);
-
-	if (test_bit(NWM_OPTOUT, &f->vmf->vma->vm_mm->node_worker.flags))
-		return NULL;
-	if (!node_isset(target, cpuset_current_mems_allowed) ||
-	    !vma_lets_move(f->vmf->vma, f->folio))
-		return NULL;
-	if (!node_migrate_accepts(w, nr)) {
-		wake_demotion(target, folio_order(f->folio));
-		return NULL;
-	}
-	return w;
+	return node_migrate_has_room(nid, folio_nr_pages(f->folio));
 }
 
-static void add_post(struct node_fault *f, struct folio *folio)
+/* Are pages of the VMA bound to nodes that @nid is none of? */
+static bool bound_elsewhere(struct vm_fault *vmf, int nid)
 {
-	f->words[f->nr_words++] = node_post_pack(folio, f->mm_hash);
-	f->posted += folio_nr_pages(folio);
+	struct mempolicy *pol;
+	pgoff_t ilx;
+	bool bound;
+
+	pol = get_vma_policy(vmf->vma, vmf->address, 0, &ilx);
+	bound = (pol->mode == MPOL_BIND || pol->mode == MPOL_PREFERRED_MANY) &&
+		!node_isset(nid, pol->nodes);
+	mpol_cond_put(pol);
+	return bound;
+}
+
+/* May the folio wait on @nid for room where it belongs? */
+static bool may_detour(struct node_fault *f, int nid)
+{
+	return node_isset(nid, cpuset_current_mems_allowed) &&
+	       (node_is_toptier(nid) || !node_is_toptier(f->nid)) &&
+	       !bound_elsewhere(f->vmf, nid) && has_room(f, nid);
+}
+
+/*
+ * The node to move the folio to: @target if it has room, else the nearest to it
+ * that has, is nearer than where the folio is, and is as fast. NUMA_NO_NODE: none.
+ * What is in slow memory waits for @target: once in fast memory, it may have no
+ * more hints that would bring it there.
+ */
+static int nearest_with_room(struct node_fault *f, int target)
+{
+	int nid, best = NUMA_NO_NODE, dist = node_distance(target, f->nid);
+
+	if (!node_isset(target, cpuset_current_mems_allowed))
+		return NUMA_NO_NODE;
+	if (likely(has_room(f, target)))
+		return target;
+	wake_demotion(target, folio_order(f->folio));
+	if (folio_use_access_time(f->folio))
+		return NUMA_NO_NODE;
+	for_each_node_state(nid, N_MEMORY) {
+		if (node_distance(target, nid) < dist && may_detour(f, nid)) {
+			dist = node_distance(target, nid);
+			best = nid;
+		}
+	}
+	return best;
+}
+
+/* The worker that would take the folio to node @target or near it, or NULL. */
+static struct node_worker *destination(struct node_fault *f, int target)
+{
+	struct node_worker *w;
+	int nid;
+
+	if (test_bit(NWM_OPTOUT, &f->vmf->vma->vm_mm->node_worker.flags) ||
+	    !vma_lets_move(f->vmf->vma, f->folio))
+		return NULL;
+	nid = nearest_with_room(f, target);
+	if (nid == NUMA_NO_NODE)
+		return NULL;
+	w = node_worker_get(NODE_WORKER_MIGRATE, nid);
+	return node_migrate_accepts(w, folio_nr_pages(f->folio)) ? w : NULL;
+}
+
+static inline void add_post(struct node_fault *f, struct folio *folio,
+			    unsigned int order)
+{
+	f->words[f->nr_words++] = node_post_pack(f->base, folio, order);
+	f->posted += 1U << order;
 }
 
 /* A neighbour in the block, for which the fault speaks as well. */
-static void fault_neighbour(struct node_fault *f, struct folio *folio)
+static inline void fault_neighbour(struct node_fault *f, struct folio *folio)
 {
+	unsigned int order;
+
 	/* Only what would be armed itself. */
 	if (folio_nid(folio) != f->nid || folio_test_ksm(folio) ||
 	    folio_is_zone_device(folio) ||
 	    node_folio_not_ours(f->vmf->vma, folio))
 		return;
-	f->pages += folio_nr_pages(folio);
+	order = folio_order(folio);
+	f->pages += 1U << order;
 	folio_xchg_last_cpupid(folio, f->cpupid);
 	if (f->to && vma_lets_move(f->vmf->vma, folio))
-		add_post(f, folio);
+		add_post(f, folio, order);
 }
 
 /* The rest of the faulting PTE's block: in one page table and VMA. */
@@ -145,10 +202,15 @@ static void fault_block(struct node_fault *f)
 		/* One that is armed itself will have its own fault. */
 		if (!pte_present(val) || pte_protnone(val))
 			continue;
-		folio = vm_normal_folio(vma, addr, val);
-		if (!folio || folio == f->folio || folio == last)
+		folio = node_pte_folio(vma, addr, val);
+		if (!folio)
 			continue;
-		last = folio;
+		/* Every page of one would be told of all of it. */
+		if (folio_test_large(folio)) {
+			if (folio == f->folio || folio == last)
+				continue;
+			last = folio;
+		}
 		fault_neighbour(f, folio);
 	}
 }
@@ -169,8 +231,10 @@ static void begin_fault(struct node_fault *f, struct vm_fault *vmf,
 	f->folio = folio;
 	f->nid = folio_nid(folio);
 	f->to = NULL;
-	f->mm_hash = hash_ptr(vmf->vma->vm_mm, NODE_POST_HASH_BITS);
+	f->mm_hash = node_mm_hash(vmf->vma->vm_mm);
 	f->cpupid = cpu_pid_to_cpupid(raw_smp_processor_id(), current->pid);
+	f->base = node_post_base(node_migrate_stamp(folio, f->mm_hash),
+				 f->mm_hash);
 	f->pages = pages;
 	f->posted = 0;
 	f->nr_words = 0;
@@ -203,7 +267,7 @@ static bool post_all(struct node_fault *f, int target)
  *
  * Context: hinting fault, under the page-table lock, which makes the caller
  * a read-side section for whoever clears the sysctl's bit or retires the
- * worker. Does not sleep, wake or allocate.
+ * worker. Does not sleep or allocate.
  * Return: true: make the entry present again and account the fault.
  */
 bool __node_worker_fault(struct vm_fault *vmf, struct folio *folio, int target,
@@ -219,8 +283,10 @@ bool __node_worker_fault(struct vm_fault *vmf, struct folio *folio, int target,
 	begin_fault(&f, vmf, folio, *nr_pages);
 	if (misplaced)
 		f.to = destination(&f, target);
-	if (f.to)
-		add_post(&f, folio);
+	if (f.to) {
+		target = f.to->nid;
+		add_post(&f, folio, folio_order(folio));
+	}
 	if (speaks_for_block(&f))
 		fault_block(&f);
 	if (f.nid != numa_node_id())

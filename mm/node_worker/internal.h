@@ -38,8 +38,11 @@ enum node_worker_fn {
  *	the jiffies to stay away from work, 0 to be called again at once
  * @drain: throw away all that is queued and clear every mark that says so;
  *	in the thread, or in process context once there is no thread
- * @backlog: items queued now; any context
+ * @backlog: items queued now and, if there are any, the jiffies at which the
+ *	oldest was; process context
  * @stat: print the function's own lines of the stat file; process context
+ * @tunables: files of a nodeN directory
+ * @globals: files of the function's own directory
  */
 struct node_worker_ops {
 	const char	*name;
@@ -49,10 +52,10 @@ struct node_worker_ops {
 	bool		(*has_work)(struct node_worker *w);
 	long		(*run)(struct node_worker *w);
 	void		(*drain)(struct node_worker *w);
-	unsigned long	(*backlog)(struct node_worker *w);
+	unsigned long	(*backlog)(struct node_worker *w, unsigned long *since);
 	void		(*stat)(struct node_worker *w, struct seq_buf *s);
-	const struct attribute_group *tunables;	/* of a nodeN directory */
-	const struct attribute_group *globals;	/* of the function's own */
+	const struct attribute_group *tunables;
+	const struct attribute_group *globals;
 };
 
 /**

@@ -9,9 +9,11 @@
  *
  * Between the post and the take a pfn may have come to be anything. An entry
  * is stale unless the folio is still elsewhere and the last user that the
- * fault left in it is still on this node: freeing and migrating a folio
- * reset that, and a fault from another node replaces it. In tiering mode a
- * folio in slow memory has the time of the fault there instead.
+ * fault left in it is still on this node, or on one without room nearer to this
+ * than to the folio's: freeing and migrating a folio reset that, and a fault
+ * from another node replaces it. In tiering mode a
+ * folio in slow memory has the time of the fault there instead. And if a policy
+ * of the mm has changed since the fault, all that it had posted is stale.
  *
  * Every posted page ends as migrated, stale or failed. Nothing is retried:
  * the page will fault again. A huge page moves whole or not at all.
@@ -33,7 +35,6 @@
 
 #include <trace/events/node_worker.h>
 
-#include "../internal.h"
 #include "balancing.h"
 
 /* The rate limit's window; a limit in MB/s is kept over each. */
@@ -43,18 +44,60 @@
  * Pages whose migration failed after the fault had reported success, by a
  * hash of the mm: two that collide slow down each other's scans, no more.
  */
-static atomic_t late_failures[256];
+static atomic_t late_failures[BIT(NODE_POST_HASH_BITS)];
+
+/* Changes of memory policy, by the same hash: two lose each other's posts. */
+static atomic_t policy_changes[BIT(NODE_POST_HASH_BITS)];
+
+/**
+ * node_worker_policy_changed - memory of an mm may now be bound elsewhere
+ * @mm: the mm
+ * @shared: other mms that map the same file have its new policy as well
+ *
+ * By mbind() or as its cpuset's memory nodes have changed; a task's own policy is
+ * about pages to come. A batch that is already on its way is not stopped.
+ *
+ * Context: process; after the change, mmap_lock held for write, so that no
+ * fault is under way.
+ */
+void node_worker_policy_changed(struct mm_struct *mm, bool shared)
+{
+	unsigned int i;
+
+	if (!shared) {
+		atomic_inc(&policy_changes[node_mm_hash(mm)]);
+		return;
+	}
+	for (i = 0; i < ARRAY_SIZE(policy_changes); i++)
+		atomic_inc(&policy_changes[i]);
+}
+
+/**
+ * node_migrate_stamp - what must still be so when a posted folio is moved
+ * @folio: the folio
+ * @mm_hash: of the mm that posts it, or has
+ *
+ * Context: any, with a reference to the folio or the page-table lock.
+ */
+unsigned int node_migrate_stamp(struct folio *folio, unsigned int mm_hash)
+{
+	unsigned int stamp = atomic_read(&policy_changes[mm_hash]);
+
+	if (folio_use_access_time(folio))
+		stamp ^= folio_last_cpupid(folio);
+	return stamp & NODE_POST_STAMP_MASK;
+}
 
 /**
  * node_migrate_late_failures - take an mm's late failures
- * @mm_hash: its hash, 8 bits
+ * @mm_hash: its node_mm_hash()
  *
  * Context: any.
  * Return: pages that failed since the last call.
  */
 unsigned int node_migrate_late_failures(unsigned int mm_hash)
 {
-	atomic_t *count = &late_failures[mm_hash & 0xff];
+	atomic_t *count = &late_failures[mm_hash];
 
 	if (likely(!atomic_read(count)))
 		return 0;
@@ -62,7 +105,7 @@ unsigned int node_migrate_late_failures(unsigned int mm_hash)
 }
 
 /* Would the node be above its high watermark with @nr pages more? */
-static bool node_has_room(int nid, unsigned long nr)
+static bool above_watermark(int nid, unsigned long nr)
 {
 	pg_data_t *pgdat = NODE_DATA(nid);
 	int z;
@@ -93,21 +136,33 @@ static bool within_rate(struct node_migrate *m, unsigned int nr)
 }
 
 /**
- * node_migrate_accepts - would a node take pages now?
- * @w: its migration worker
+ * node_migrate_has_room - has a node memory for pages, and those on their way?
+ * @nid: the node
+ * @nr: how many
+ *
+ * Context: any; in an RCU read-side section for who then posts there.
+ */
+bool node_migrate_has_room(int nid, unsigned int nr)
+{
+	struct node_worker *w = node_worker_get(NODE_WORKER_MIGRATE, nid);
+	struct node_migrate *m;
+
+	if (!node_worker_live(w))
+		return false;
+	m = w->priv;
+	return above_watermark(nid, nr + node_ring_used(&m->ring));
+}
+
+/**
+ * node_migrate_accepts - would a worker take pages now, if there is room?
+ * @w: a migration worker that takes posts
  * @nr: how many
  *
  * Context: hinting fault, under the page-table lock.
  */
 bool node_migrate_accepts(struct node_worker *w, unsigned int nr)
 {
-	struct node_migrate *m;
-
-	if (!node_worker_live(w) || READ_ONCE(w->paused))
-		return false;
-	m = w->priv;
-	return within_rate(m, nr) &&
-	       node_has_room(w->nid, nr + node_ring_used(&m->ring));
+	return !READ_ONCE(w->paused) && within_rate(w->priv, nr);
 }
 
 /**
@@ -134,15 +189,32 @@ bool node_migrate_post(struct node_worker *w, const u64 *words,
 	return true;
 }
 
-/* Was the folio last used from @nid, as far as hinting faults tell? */
-static bool last_used_from(struct folio *folio, int nid)
+/*
+ * The node that the folio was last used from, as far as hinting faults tell;
+ * NUMA_NO_NODE: they do not.
+ */
+static int last_used_from(struct folio *folio)
 {
 	int cpupid = folio_last_cpupid(folio);
 	unsigned int cpu = cpupid_to_cpu(cpupid);
 
 	/* Reset, all bits are set; that may well be a valid CPU number. */
-	return cpupid != (-1 & LAST_CPUPID_MASK) && cpu < nr_cpu_ids &&
-	       cpu_to_node(cpu) == nid;
+	if (cpupid == (-1 & LAST_CPUPID_MASK) || cpu >= nr_cpu_ids)
+		return NUMA_NO_NODE;
+	return cpu_to_node(cpu);
+}
+
+/* Would a fault of the folio's last user still have it posted to @nid? */
+static bool user_wants(struct folio *folio, int nid)
+{
+	int from = last_used_from(folio);
+
+	if (from == nid || from == NUMA_NO_NODE)
+		return from == nid;
+	/* See nearest_with_room(). */
+	return node_distance(from, nid) <
+	       node_distance(from, folio_nid(folio)) &&
+	       !node_migrate_has_room(from, folio_nr_pages(folio));
 }
 
 /* Is the folio still what was posted, and still wanted on @nid? */
@@ -152,10 +224,9 @@ static bool still_wanted(struct folio *folio, const struct node_post *p,
 	if (!folio_test_lru(folio) || folio_order(folio) != p->order ||
 	    folio_nid(folio) == nid || !folio_mapped(folio))
 		return false;
-	if (folio_use_access_time(folio))
-		return p->stamp == (folio_last_cpupid(folio) &
-				    NODE_POST_STAMP_MASK);
-	return last_used_from(folio, nid);
+	if (p->stamp != node_migrate_stamp(folio, p->mm_hash))
+		return false;
+	return folio_use_access_time(folio) || user_wants(folio, nid);
 }
 
 /* Can it be moved as it is? Our own reference is among those it has. */
@@ -181,7 +252,7 @@ static void count_stale(int nid, const struct node_post *p)
 static void count_failed(int nid, unsigned int nr, unsigned int mm_hash)
 {
 	mod_node_page_state(NODE_DATA(nid), NODE_WORKER_FAILED, nr);
-	atomic_add(nr, &late_failures[mm_hash & 0xff]);
+	atomic_add(nr, &late_failures[mm_hash]);
 }
 
 static void add_to_batch(struct node_migrate *m, struct folio *folio,
@@ -357,11 +428,12 @@ static bool migrate_has_work(struct node_worker *w)
 	return m->holds || node_ring_used(&m->ring);
 }
 
-static unsigned long migrate_backlog(struct node_worker *w)
+static unsigned long migrate_backlog(struct node_worker *w,
+				     unsigned long *since)
 {
 	struct node_migrate *m = w->priv;
 
-	return m ? node_ring_used(&m->ring) + READ_ONCE(m->holds) : 0;
+	return m ? node_ring_backlog(&m->ring, since) + READ_ONCE(m->holds) : 0;
 }
 
 static int migrate_start(struct node_worker *w)
@@ -395,6 +467,12 @@ static const struct node_worker_ops migrate_ops = {
 	.tunables	= &node_migrate_tunables,
 };
 
+/**
+ * node_migrate_register - make migration a function of the workers
+ *
+ * Context: boot, once.
+ * Return: 0 or a negative errno.
+ */
 int __init node_migrate_register(void)
 {
 	return node_worker_register(NODE_WORKER_MIGRATE, &migrate_ops);

@@ -73,13 +73,17 @@ int node_ring_init(struct node_ring *r, int nid, unsigned long pages)
  */
 bool node_ring_post(struct node_ring *r, const u64 *words, unsigned int nr)
 {
-	unsigned long head = READ_ONCE(r->head);
+	unsigned long tail, head = READ_ONCE(r->head);
 	unsigned int i;
 
 	do {
 		/* Pairs with the release in node_ring_take(): it is empty. */
-		if (head + nr - smp_load_acquire(&r->tail) > r->size)
+		tail = smp_load_acquire(&r->tail);
+		if (head + nr - tail > r->size)
 			return false;
+		/* Before it can be seen; too young, if another is first. */
+		if (head == tail)
+			WRITE_ONCE(r->since, jiffies);
 	} while (!try_cmpxchg(&r->head, &head, head + nr));
 	for (i = 0; i < nr; i++)
 		WRITE_ONCE(r->slot[(head + i) & (r->size - 1)], words[i]);
@@ -102,10 +106,32 @@ bool node_ring_take(struct node_ring *r, struct node_post *p)
 	if (!word)
 		return false;
 	WRITE_ONCE(*place, 0);
+	if (r->tail == r->mark) {
+		/* All that came after this one came after the last mark. */
+		r->mark = READ_ONCE(r->head);
+		WRITE_ONCE(r->since, jiffies);
+	}
 	/* Pairs with the acquire in node_ring_post(). */
 	smp_store_release(&r->tail, r->tail + 1);
 	unpack(word, p);
 	return true;
+}
+
+/**
+ * node_ring_backlog - entries in the ring, and since when
+ * @r: the ring
+ * @since: jiffies; the oldest entry, if there is one, is that old at least
+ *
+ * Context: any; a snapshot.
+ */
+unsigned long node_ring_backlog(const struct node_ring *r, unsigned long *since)
+{
+	unsigned long used = node_ring_used(r);
+
+	/* Pairs with the cmpxchg of @head in node_ring_post(). */
+	smp_rmb();
+	*since = READ_ONCE(r->since);
+	return used;
 }
 
 /**

@@ -8,19 +8,17 @@
  * current->mm or anything else of the task that asked: that came with the
  * request (struct node_scan_request).
  *
- * A request is served in short holds of mmap_lock, taken for read with a
- * trylock, with the slots of the worker taking turns. Between two holds the
- * address space may change at will: all that survives is an address, in the
- * slot's cursor. Within a hold the worker neither sleeps nor waits, and
- * lets go when it has looked at enough or somebody waits for the lock. The CPU
- * it gives up between holds: each ends with a flush, too dear to have one for
- * a few PTEs whenever a saturated CPU is wanted.
+ * A request is served in visits, with the slots of the worker taking turns. A
+ * visit is a few short holds of mmap_lock, taken for read with a trylock, and
+ * one TLB flush after the last. Between two holds the address space may change
+ * at will: all that survives is an address, in the slot's cursor. Within a hold
+ * the worker neither sleeps nor waits, and lets go when it has looked at enough
+ * or somebody waits for the lock.
  *
- * What a hold's walk cost, in the thread's CPU time, is taken from the
- * worker's own allowance, which grows with time and the node's CPUs, and added
- * to the mm's debit, which its threads pay off as they run. The flush at the
- * end is not charged: it is a wait for the mm's CPUs to answer, however long
- * these take, and there is one for each walk that is.
+ * What the walks cost, in the thread's CPU time, is taken from the worker's own
+ * allowance, which grows with time and the node's CPUs, and added to the mm's
+ * debit, which its threads pay off as they run. The flush is not charged: it is
+ * a wait for the mm's CPUs to answer, however long these take.
  *
  * Called by the worker's thread (core.c); arm.c does the page tables.
  */
@@ -43,12 +41,19 @@
 #include "balancing.h"
 
 /*
- * PTEs looked at in a hold of mmap_lock: 60 to 80 instructions each, so 100 us
- * or two on a slow machine. A limit in work and not in time, as time would
- * count what interrupts or a hypervisor took meanwhile, and another, no shorter
- * hold for the rest would be all that came of letting go early for that.
+ * Work in a hold of mmap_lock: a present PTE looked at counts one, an armed one
+ * two, of empty ones eight: 60 to 80 instructions for each, so 100 us or two on
+ * a slow machine. A limit in work and not in time, as time would count what
+ * interrupts or a hypervisor took meanwhile, and another, no shorter hold for
+ * the rest would be all that came of letting go early for that.
  */
 #define HOLD_PTES	1024
+
+/* What a hold's walk may be charged with; the rest of the time was not its. */
+#define MAX_HOLD_NS	NSEC_PER_MSEC
+
+/* Holds in a visit, for which there is one TLB flush. */
+#define VISIT_HOLDS	8
 
 /* Look at this much more address space than may be armed. */
 #define VIRT_FACTOR	8
@@ -62,7 +67,7 @@
 /* Requests turned down before hints are tried again. */
 #define RETRY_REQUESTS	16
 
-unsigned int node_scan_block_pages = 16;
+unsigned int node_scan_block_pages = 8;
 unsigned int node_scan_granularity = NODE_GRAN_BLOCK;
 
 /**
@@ -80,6 +85,13 @@ bool node_scan_accepts(struct node_worker *w)
 	return !READ_ONCE(w->paused) && READ_ONCE(s->permille);
 }
 
+/**
+ * node_scan_slots - what a scan worker has to serve
+ * @w: a scan worker that has or had a thread
+ *
+ * Context: any.
+ * Return: its slots, which stay.
+ */
 struct node_slots *node_scan_slots(struct node_worker *w)
 {
 	return &((struct node_scan *)w->priv)->q;
@@ -94,15 +106,15 @@ enum hold_result {
 
 /**
  * node_hold_over - must the worker let go of mmap_lock?
- * @h: the hold
+ * @v: the visit
  *
  * Context: the worker's thread, mmap_lock held for read.
  */
-bool node_hold_over(struct node_hold *h)
+bool node_hold_over(struct node_visit *v)
 {
-	if (!h->over)
-		h->over = h->left <= 0 || mmap_lock_is_contended(h->mm);
-	return h->over;
+	if (!v->over)
+		v->over = v->left <= 0 || mmap_lock_is_contended(v->mm);
+	return v->over;
 }
 
 /* Does a fault on the VMA's pages ever migrate them? */
@@ -119,9 +131,9 @@ static bool vma_mof(struct vm_area_struct *vma, bool task_mof)
 }
 
 /* NUMAB_SKIP_* if no page of the VMA may ever be armed, else -1. */
-static int vma_never(struct node_hold *h, struct vm_area_struct *vma)
+static int vma_never(struct node_visit *v, struct vm_area_struct *vma)
 {
-	if (!vma_migratable(vma) || !vma_mof(vma, h->slot->req.mof) ||
+	if (!vma_migratable(vma) || !vma_mof(vma, v->slot->req.mof) ||
 	    is_vm_hugetlb_page(vma) || (vma->vm_flags & VM_MIXEDMAP))
 		return NUMAB_SKIP_UNSUITABLE;
 	/* Most likely a library, cached wherever it is used. */
@@ -172,11 +184,11 @@ static void age_pids(struct vma_numab_state *state)
 }
 
 /* Has a task that asked touched the VMA, or is it the VMA's turn anyway? */
-static bool vma_wanted(struct node_hold *h, struct vm_area_struct *vma,
+static bool vma_wanted(struct node_visit *v, struct vm_area_struct *vma,
 		       struct vma_numab_state *state)
 {
-	struct node_scan_cursor *cur = &h->slot->cur;
-	int seq = h->mm->numa_scan_seq;
+	struct node_scan_cursor *cur = &v->slot->cur;
+	int seq = v->mm->numa_scan_seq;
 	unsigned long pids;
 
 	/* Twice without asking, so that each page gets a first fault. */
@@ -188,19 +200,19 @@ static bool vma_wanted(struct node_hold *h, struct vm_area_struct *vma,
 		return true;
 	/* Begun is finished, or it never would be with many threads. */
 	if (cur->addr > vma->vm_start) {
-		trace_sched_skip_vma_numa(h->mm, vma, NUMAB_SKIP_IGNORE_PID);
+		trace_sched_skip_vma_numa(v->mm, vma, NUMAB_SKIP_IGNORE_PID);
 		return true;
 	}
 	/* Every thread had its turn to ask and none wanted it. */
-	return seq > state->prev_scan_seq + h->slot->req.nr_threads;
+	return seq > state->prev_scan_seq + v->slot->req.nr_threads;
 }
 
 /* NUMAB_SKIP_* if the VMA is to be left out of this pass, else -1. */
-static int vma_not_now(struct node_hold *h, struct vm_area_struct *vma)
+static int vma_not_now(struct node_visit *v, struct vm_area_struct *vma)
 {
-	struct vma_numab_state *state = numab_state(h->mm, vma);
-	struct node_scan_cursor *cur = &h->slot->cur;
-	int seq = h->mm->numa_scan_seq;
+	struct vma_numab_state *state = numab_state(v->mm, vma);
+	struct node_scan_cursor *cur = &v->slot->cur;
+	int seq = v->mm->numa_scan_seq;
 
 	if (!state || (seq && time_before(jiffies, state->next_scan)))
 		return NUMAB_SKIP_SCAN_DELAY;
@@ -208,38 +220,39 @@ static int vma_not_now(struct node_hold *h, struct vm_area_struct *vma)
 		age_pids(state);
 	if (state->prev_scan_seq == seq)
 		return NUMAB_SKIP_SEQ_COMPLETED;
-	if (!cur->forced && !vma_wanted(h, vma, state)) {
+	if (!cur->forced && !vma_wanted(v, vma, state)) {
 		cur->skipped = true;
 		return NUMAB_SKIP_PID_INACTIVE;
 	}
 	return -1;
 }
 
-static bool vma_skipped(struct node_hold *h, struct vm_area_struct *vma)
+static bool vma_skipped(struct node_visit *v, struct vm_area_struct *vma)
 {
-	int why = vma_never(h, vma);
+	int why = vma_never(v, vma);
 
 	if (why < 0)
-		why = vma_not_now(h, vma);
+		why = vma_not_now(v, vma);
 	if (why < 0)
 		return false;
-	trace_sched_skip_vma_numa(h->mm, vma, why);
+	trace_sched_skip_vma_numa(v->mm, vma, why);
 	return true;
 }
 
-/* Arm up to the end of a page table and charge it to the request. */
-static void scan_table(struct node_hold *h, struct vm_area_struct *vma)
+/* Arm a stretch of the VMA and charge it to the request. */
+static void scan_stretch(struct node_visit *v, struct vm_area_struct *vma)
 {
-	struct node_scan_cursor *cur = &h->slot->cur;
-	unsigned long start = cur->addr, armed = h->armed;
-	unsigned long end = pmd_addr_end(start, vma->vm_end);
+	struct node_scan_cursor *cur = &v->slot->cur;
+	unsigned long start = cur->addr, armed = v->armed;
+	unsigned long end = start + (cur->pages << PAGE_SHIFT);
 	long seen;
 
-	cur->addr = node_arm_range(h, vma, start, end);
+	end = min(ALIGN(end, PMD_SIZE), vma->vm_end);
+	cur->addr = node_arm_range(v, vma, start, end);
 	seen = (cur->addr - start) >> PAGE_SHIFT;
 	cur->virt -= seen;
 	/* Empty and already armed stretches are cheap: they count less. */
-	if (h->armed != armed)
+	if (v->armed != armed)
 		cur->pages -= seen;
 }
 
@@ -249,84 +262,119 @@ static bool request_used_up(const struct node_scan_cursor *cur)
 }
 
 /*
+ * Each VMA once for each time that the counts are folded: if it has not been
+ * gone through since then, nor since it is there.
+ */
+static void count_residency(struct node_visit *v, struct vm_area_struct *vma)
+{
+	struct vma_numab_state *state = vma->numab_state;
+	bool fresh = state->prev_scan_seq - v->slot->folded < 0 ||
+		     state->prev_scan_seq - state->start_scan_seq < 0;
+
+	if (fresh != v->fresh)
+		node_arm_flush_run(v);
+	v->fresh = fresh;
+}
+
+/*
  * Arm what is left of a VMA. The hold's end is looked at after each piece of
  * work, not before it, so that every hold gets somewhere.
  */
-static enum hold_result scan_vma(struct node_hold *h,
+static enum hold_result scan_vma(struct node_visit *v,
 				 struct vm_area_struct *vma)
 {
-	struct node_scan_cursor *cur = &h->slot->cur;
+	struct node_scan_cursor *cur = &v->slot->cur;
 
+	count_residency(v, vma);
 	cur->addr = max(cur->addr, vma->vm_start);
 	for (;;) {
-		scan_table(h, vma);
+		scan_stretch(v, vma);
 		if (cur->addr >= vma->vm_end)
 			break;
 		if (request_used_up(cur))
 			return HOLD_DONE;
-		if (node_hold_over(h))
+		if (node_hold_over(v))
 			return HOLD_MORE;
 	}
-	vma->numab_state->prev_scan_seq = h->mm->numa_scan_seq;
+	vma->numab_state->prev_scan_seq = v->mm->numa_scan_seq;
 	/* If nobody wanted it, one VMA a request is enough. */
 	return cur->forced || request_used_up(cur) ? HOLD_DONE : HOLD_END;
 }
 
-static enum hold_result scan_vmas(struct node_hold *h)
+static enum hold_result scan_vmas(struct node_visit *v)
 {
-	struct node_scan_cursor *cur = &h->slot->cur;
+	struct node_scan_cursor *cur = &v->slot->cur;
 	enum hold_result result = HOLD_END;
 	struct vm_area_struct *vma;
 	struct vma_iterator vmi;
 
-	vma_iter_init(&vmi, h->mm, cur->addr);
+	vma_iter_init(&vmi, v->mm, cur->addr);
 	for_each_vma(vmi, vma) {
-		if (!vma_skipped(h, vma))
-			result = scan_vma(h, vma);
+		if (!vma_skipped(v, vma))
+			result = scan_vma(v, vma);
 		if (result != HOLD_END)
 			return result;
 		cur->addr = vma->vm_end;
-		if (node_hold_over(h))
+		if (node_hold_over(v))
 			return HOLD_MORE;
 	}
 	return HOLD_END;
 }
 
 /* Counted before tlb_finish_mmu() forgets whether it has to flush. */
-static void count_flush(struct node_scan *s, struct node_hold *h)
+static void count_flush(struct node_scan *s, struct node_visit *v)
 {
-	if (!h->armed)
+	if (!v->armed)
 		return;
 	s->flushes++;
-	s->flush_cpus += cpumask_weight(mm_cpumask(h->mm));
+	s->flush_cpus += cpumask_weight(mm_cpumask(v->mm));
 }
 
-static enum hold_result hold_and_scan(struct node_scan *s,
-				      struct node_worker_mm *slot)
+static void begin_visit(struct node_visit *v, struct node_worker_mm *slot)
 {
-	struct node_hold h = {
+	*v = (struct node_visit) {
 		.mm		= node_slot_mm(slot),
 		.slot		= slot,
-		.left		= HOLD_PTES,
 		.gran		= node_granularity(slot),
 		.local_nid	= slot->req.single ? slot->req.node :
 						     NUMA_NO_NODE,
 		.run_nid	= NUMA_NO_NODE,
 	};
+	tlb_gather_mmu(&v->tlb, v->mm);
+}
+
+/*
+ * The one flush of a visit, with mmap_lock free: nobody who wants that should
+ * have to wait for CPUs to answer. It is safe there, as from tlb_gather_mmu()
+ * until now tlb_flush_pending of the mm has told everybody else who changes a
+ * PTE, under its lock, that an armed one may still be in a TLB. For the
+ * gather no more than the mm_struct has to stay.
+ */
+static void end_visit(struct node_scan *s, struct node_visit *v)
+{
+	count_flush(s, v);
+	tlb_finish_mmu(&v->tlb);
+}
+
+static enum hold_result hold_and_scan(struct node_scan *s,
+				      struct node_visit *v)
+{
 	u64 start = local_clock(), used = task_sched_runtime(current);
+	unsigned long armed = v->armed;
 	enum hold_result result;
 
-	mmap_assert_locked(h.mm);
-	tlb_gather_mmu(&h.tlb, h.mm);
-	result = scan_vmas(&h);
-	s->cost = task_sched_runtime(current) - used;
-	count_flush(s, &h);
-	tlb_finish_mmu(&h.tlb);
-	node_arm_flush_run(&h);
+	mmap_assert_locked(v->mm);
+	v->left = HOLD_PTES;
+	v->over = false;
+	result = scan_vmas(v);
+	node_arm_flush_run(v);
+	used = task_sched_runtime(current) - used;
+	s->cost += min_t(u64, used, MAX_HOLD_NS);
 	s->holds++;
 	start = local_clock() - start;
 	s->longest_hold = max(s->longest_hold, start);
-	trace_node_worker_scan(h.mm, slot->cur.addr, h.armed, start);
+	trace_node_worker_scan(v->mm, v->slot->cur.addr, v->armed - armed,
+			       start);
 	return result;
 }
 
@@ -349,13 +397,6 @@ static bool has_isolated_thread(struct mm_struct *mm, pid_t tgid)
 	return found;
 }
 
-static bool skips(struct node_worker_mm *slot, enum node_skip_reason reason)
-{
-	node_skip_count(reason);
-	trace_node_worker_skip(node_slot_mm(slot), reason);
-	return true;
-}
-
 static void set_granularity(struct node_worker_mm *slot, u8 gran)
 {
 	trace_node_worker_fallback(node_slot_mm(slot), slot->granularity, gran);
@@ -370,14 +411,14 @@ static bool pass_skipped(struct node_worker_mm *slot)
 	struct mm_struct *mm = node_slot_mm(slot);
 
 	if (test_bit(NWM_OPTOUT, &slot->flags))
-		return skips(slot, NODE_SKIP_OPTOUT);
+		return node_slot_skip(slot, NODE_SKIP_OPTOUT);
 	if (node_granularity(slot) == NODE_GRAN_NONE) {
 		if (!--slot->retry)
 			set_granularity(slot, NODE_GRAN_BLOCK);
-		return skips(slot, NODE_SKIP_FALLBACK);
+		return node_slot_skip(slot, NODE_SKIP_FALLBACK);
 	}
 	if (!mm->numa_scan_offset && has_isolated_thread(mm, slot->req.tgid))
-		return skips(slot, NODE_SKIP_ISOLATED);
+		return node_slot_skip(slot, NODE_SKIP_ISOLATED);
 	return false;
 }
 
@@ -427,12 +468,38 @@ static bool request_continues(struct node_worker_mm *slot,
 	return false;
 }
 
-/* One hold for a slot. True if its request goes on. */
-static bool serve_slot(struct node_scan *s, struct node_worker_mm *slot)
+/* One hold, if it can be had. True if the request goes on. */
+static bool hold_once(struct node_scan *s, struct node_visit *v)
 {
-	struct mm_struct *mm = node_slot_mm(slot);
 	enum hold_result result = HOLD_MORE;
+	struct node_worker_mm *slot = v->slot;
 	bool exited;
+
+	if (!mmap_read_trylock(v->mm)) {
+		s->missed++;
+		return ++slot->cur.misses < MAX_MISSES ||
+		       !node_slot_skip(slot, NODE_SKIP_LOCKED);
+	}
+	slot->cur.misses = 0;
+	/* See node_worker_exit(). */
+	exited = !atomic_read(&v->mm->mm_users);
+	if (!exited)
+		result = hold_and_scan(s, v);
+	mmap_read_unlock(v->mm);
+	if (exited)
+		return !node_slot_skip(slot, NODE_SKIP_EXITING);
+	return request_continues(slot, result);
+}
+
+/*
+ * A slot's turn: a few holds, and a flush. A CPU that is wanted is given up, if
+ * not in the midst of a hold. True if the request goes on.
+ */
+static bool visit(struct node_scan *s, struct node_worker_mm *slot)
+{
+	struct node_visit v;
+	int holds = 0;
+	bool more;
 
 	if (!slot->cur.begun) {
 		if (pass_skipped(slot))
@@ -441,20 +508,13 @@ static bool serve_slot(struct node_scan *s, struct node_worker_mm *slot)
 		if (slot->cur.pages <= 0)
 			return false;
 	}
-	if (!mmap_read_trylock(mm)) {
-		s->missed++;
-		return ++slot->cur.misses < MAX_MISSES ||
-		       !skips(slot, NODE_SKIP_LOCKED);
-	}
-	slot->cur.misses = 0;
-	/* See node_worker_exit(). */
-	exited = !atomic_read(&mm->mm_users);
-	if (!exited)
-		result = hold_and_scan(s, slot);
-	mmap_read_unlock(mm);
-	if (exited)
-		return !skips(slot, NODE_SKIP_EXITING);
-	return request_continues(slot, result);
+	begin_visit(&v, slot);
+	do
+		more = hold_once(s, &v);
+	while (more && !slot->cur.misses && ++holds < VISIT_HOLDS &&
+	       !need_resched());
+	end_visit(s, &v);
+	return more;
 }
 
 static unsigned int allowance_permille(struct node_worker *w,
@@ -480,7 +540,7 @@ static long allowance_left(struct node_worker *w, struct node_scan *s)
 	return nsecs_to_jiffies(div64_u64(-s->allowance * 1000, permille)) + 1;
 }
 
-/* The worker's run(): one hold for the slot whose turn it is. */
+/* The worker's run(): a visit to the slot whose turn it is. */
 static long scan_run(struct node_worker *w)
 {
 	struct node_scan *s = w->priv;
@@ -497,7 +557,7 @@ static long scan_run(struct node_worker *w)
 	if (!slot)
 		return 0;
 	s->cost = 0;
-	more = serve_slot(s, slot);
+	more = visit(s, slot);
 	s->allowance -= s->cost;
 	/* In ns of scanning; the tick takes off its share of run time. */
 	atomic64_add(s->cost, &slot->debit);
@@ -512,7 +572,7 @@ static long scan_run(struct node_worker *w)
 /**
  * node_scan_adapt - choose how a slot's hints are to be armed
  * @slot: a slot whose pass is complete
- * @pages: pages it has, over the last passes
+ * @pages: pages it has
  *
  * Pages that are moved again and again gain nothing: fall back from block
  * to page, whose faults tell sharers apart, then to no hints for a while.
@@ -554,9 +614,9 @@ static void scan_drain(struct node_worker *w)
 	node_slots_drain(node_scan_slots(w));
 }
 
-static unsigned long scan_backlog(struct node_worker *w)
+static unsigned long scan_backlog(struct node_worker *w, unsigned long *since)
 {
-	return w->priv ? READ_ONCE(node_scan_slots(w)->nr_slots) : 0;
+	return w->priv ? node_slots_backlog(node_scan_slots(w), since) : 0;
 }
 
 static const struct node_worker_ops scan_ops = {
@@ -572,6 +632,12 @@ static const struct node_worker_ops scan_ops = {
 	.globals	= &node_scan_globals,
 };
 
+/**
+ * node_scan_register - make scanning a function of the workers
+ *
+ * Context: boot, once.
+ * Return: 0 or a negative errno.
+ */
 int __init node_scan_register(void)
 {
 	return node_worker_register(NODE_WORKER_SCAN, &scan_ops);

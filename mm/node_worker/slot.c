@@ -10,8 +10,9 @@
  * NWM_PENDING is the slot's lock: whoever sets it owns the request, and by
  * posting hands it to the home's worker, which owns the whole slot until it
  * clears the bit. So there is one request a slot at a time, and no lock that
- * a tick could wait for. Ticks that find the bit set only add their task's
- * pid bit.
+ * a tick could wait for. Ticks that find the bit set only add their task's pid
+ * bit. Whoever reads a worker's stat looks at queue and list under a lock, which
+ * the thread takes when it changes them, and changes nothing.
  *
  * A posted slot pins the mm_struct (mm_count), never its memory (mm_users):
  * an exit would otherwise be over for those who wait for it before the
@@ -45,6 +46,9 @@
 /* Scanning may cost an mm's threads one part in this of their CPU time. */
 #define SCAN_SHARE	32
 
+/* Passes that are taken together at most before the home is thought over. */
+#define MAX_FOLD_PASSES	8
+
 /* A new home must have this part more of the pages than the old one. */
 #define HOME_HYSTERESIS	4
 
@@ -54,13 +58,29 @@
  */
 static DEFINE_PER_CPU(unsigned long [NR_NODE_SKIP_REASONS], skips);
 
-/* Count a reason not to scan an address space. Context: any. */
-void node_skip_count(enum node_skip_reason reason)
+/**
+ * node_slot_skip - count and trace a reason not to scan
+ * @slot: the slot
+ * @reason: why its mm is not scanned
+ *
+ * Context: any.
+ * Return: true.
+ */
+bool node_slot_skip(struct node_worker_mm *slot, enum node_skip_reason reason)
 {
 	this_cpu_inc(skips[reason]);
+	trace_node_worker_skip(node_slot_mm(slot), reason);
+	return true;
 }
 
-/* Skips counted by the CPUs of a node. Context: any. */
+/**
+ * node_skip_sum - skips counted by the CPUs of a node
+ * @nid: the node
+ * @reason: those for this reason
+ *
+ * Context: any.
+ * Return: how many; the last ones may be missing.
+ */
 unsigned long node_skip_sum(int nid, enum node_skip_reason reason)
 {
 	unsigned long sum = 0;
@@ -164,22 +184,13 @@ static bool scan_due(struct task_struct *p, struct mm_struct *mm)
 	return true;
 }
 
-static bool skip(struct mm_struct *mm, enum node_skip_reason reason)
-{
-	node_skip_count(reason);
-	trace_node_worker_skip(mm, reason);
-	return true;
-}
-
 /* What can be told without a look at the address space. */
-static bool tick_skips(struct task_struct *p, struct mm_struct *mm)
+static bool tick_skips(struct node_worker_mm *slot)
 {
-	struct node_worker_mm *slot = &mm->node_worker;
-
 	if (test_bit(NWM_OPTOUT, &slot->flags))
-		return skip(mm, NODE_SKIP_OPTOUT);
+		return node_slot_skip(slot, NODE_SKIP_OPTOUT);
 	if (nodes_weight(cpuset_current_mems_allowed) == 1)
-		return skip(mm, NODE_SKIP_ONE_NODE);
+		return node_slot_skip(slot, NODE_SKIP_ONE_NODE);
 	return false;
 }
 
@@ -195,6 +206,7 @@ static void fill_request(struct task_struct *p, struct node_scan_request *req)
 	/* The workers never hold a user reference. */
 	req->single = atomic_read(&p->mm->mm_users) == 1;
 	req->mof = get_task_policy(p)->flags & MPOL_F_MOF;
+	req->since = jiffies;
 }
 
 static void post(struct task_struct *p, struct mm_struct *mm)
@@ -243,33 +255,49 @@ bool __node_worker_tick(struct task_struct *p, int cpu, u64 period)
 	if (cpu != smp_processor_id() || cpu_is_isolated(cpu))
 		return true;
 	if (!pay(&mm->node_worker, period)) {
-		node_skip_count(NODE_SKIP_DEBT);
+		node_slot_skip(&mm->node_worker, NODE_SKIP_DEBT);
 		return true;
 	}
-	if (scan_due(p, mm) && !tick_skips(p, mm))
+	if (scan_due(p, mm) && !tick_skips(&mm->node_worker))
 		post(p, mm);
 	return true;
 }
 
-/* The slots of one node's worker. Context: before the worker has a thread. */
+/**
+ * node_slots_init - have no slots yet
+ * @q: the worker's slots
+ *
+ * Context: before the worker has a thread.
+ */
 void node_slots_init(struct node_slots *q)
 {
 	init_llist_head(&q->posts);
+	spin_lock_init(&q->lock);
 	INIT_LIST_HEAD(&q->slots);
 }
 
-/* Context: any; exact only for the owner and if nobody posts. */
+/**
+ * node_slots_empty - is nothing queued?
+ * @q: the worker's slots
+ *
+ * Context: any; exact only for the owner and if nobody posts.
+ * Return: true if there is neither a post nor a slot.
+ */
 bool node_slots_empty(struct node_slots *q)
 {
 	return llist_empty(&q->posts) && !READ_ONCE(q->nr_slots);
 }
 
+/* Under the lock from the first step, as node_slots_backlog() walks both. */
 static void take_posts(struct node_slots *q)
 {
-	struct llist_node *list = llist_del_all(&q->posts);
 	struct node_worker_mm *slot, *next;
+	struct llist_node *list;
 
-	list = llist_reverse_order(list);
+	if (llist_empty(&q->posts))
+		return;
+	guard(spinlock)(&q->lock);
+	list = llist_reverse_order(llist_del_all(&q->posts));
 	llist_for_each_entry_safe(slot, next, list, post) {
 		list_add_tail(&slot->link, &q->slots);
 		WRITE_ONCE(q->nr_slots, q->nr_slots + 1);
@@ -289,9 +317,16 @@ struct node_worker_mm *node_slots_next(struct node_slots *q)
 	return list_first_entry_or_null(&q->slots, struct node_worker_mm, link);
 }
 
-/* Let the other slots have their turn. Context: the worker's thread. */
+/**
+ * node_slot_rotate - let the other slots have their turn
+ * @q: the worker's slots
+ * @slot: one of them, which goes to the end
+ *
+ * Context: the worker's thread.
+ */
 void node_slot_rotate(struct node_slots *q, struct node_worker_mm *slot)
 {
+	guard(spinlock)(&q->lock);
 	list_move_tail(&slot->link, &q->slots);
 }
 
@@ -304,8 +339,10 @@ void node_slot_rotate(struct node_slots *q, struct node_worker_mm *slot)
  */
 void node_slot_release(struct node_slots *q, struct node_worker_mm *slot)
 {
-	list_del_init(&slot->link);
-	WRITE_ONCE(q->nr_slots, q->nr_slots - 1);
+	scoped_guard(spinlock, &q->lock) {
+		list_del_init(&slot->link);
+		WRITE_ONCE(q->nr_slots, q->nr_slots - 1);
+	}
 	memset(&slot->cur, 0, sizeof(slot->cur));
 	/* Hands the slot back: the next tick may fill in the request. */
 	clear_bit_unlock(NWM_PENDING, &slot->flags);
@@ -331,7 +368,48 @@ void node_slots_sweep(struct node_slots *q)
 			node_slot_release(q, slot);
 }
 
-/* Release them all, unserved. Context: the worker's thread, or none left. */
+static unsigned long older(const struct node_worker_mm *slot,
+			   unsigned long since)
+{
+	return time_before(slot->req.since, since) ? slot->req.since : since;
+}
+
+/**
+ * node_slots_backlog - requests that have not been served to their end
+ * @q: the worker's slots
+ * @since: the jiffies at which the oldest was made, if there is one
+ *
+ * Context: process.
+ * Return: how many, those included that the thread has not yet taken.
+ */
+unsigned long node_slots_backlog(struct node_slots *q, unsigned long *since)
+{
+	unsigned long nr, oldest = jiffies;
+	struct node_worker_mm *slot;
+
+	/*
+	 * Ticks only put posts in front of the first, which is read once, and
+	 * only the thread takes any off, under the lock. What is in either list
+	 * has its mm_count, and its request stands.
+	 */
+	guard(spinlock)(&q->lock);
+	nr = q->nr_slots;
+	list_for_each_entry(slot, &q->slots, link)
+		oldest = older(slot, oldest);
+	llist_for_each_entry(slot, READ_ONCE(q->posts.first), post) {
+		oldest = older(slot, oldest);
+		nr++;
+	}
+	*since = oldest;
+	return nr;
+}
+
+/**
+ * node_slots_drain - release all slots, unserved
+ * @q: the worker's slots
+ *
+ * Context: the worker's thread, or none left; may sleep.
+ */
 void node_slots_drain(struct node_slots *q)
 {
 	struct node_worker_mm *slot;
@@ -355,26 +433,40 @@ void node_slot_need_residency(struct node_worker_mm *slot)
 					 GFP_KERNEL | __GFP_NOWARN);
 }
 
-/* Pages of the slot's mm were seen on a node. Context: the owner's thread. */
+/**
+ * node_slot_saw - pages of the slot's mm were seen on a node
+ * @slot: the slot
+ * @nid: the node
+ * @nr: how many
+ *
+ * Context: the owner's thread.
+ */
 void node_slot_saw(struct node_worker_mm *slot, int nid, unsigned long nr)
 {
 	if (slot->resident)
 		slot->resident[nid] += nr;
 }
 
-/* Fold this pass's counts into the means; returns the sum of the means. */
-static unsigned long fold_residency(struct node_worker_mm *slot)
+static unsigned long pages_seen(const struct node_worker_mm *slot)
 {
-	unsigned long *now = slot->resident, *mean = now + nr_node_ids;
 	unsigned long sum = 0;
 	int nid;
 
-	for (nid = 0; nid < nr_node_ids; nid++) {
-		mean[nid] = mean[nid] ? (mean[nid] + now[nid]) / 2 : now[nid];
-		now[nid] = 0;
-		sum += mean[nid];
-	}
+	for (nid = 0; nid < nr_node_ids; nid++)
+		sum += slot->resident[nid];
 	return sum;
+}
+
+/* Fold the counts into the means. */
+static void fold_residency(struct node_worker_mm *slot)
+{
+	unsigned long *now = slot->resident, *mean = now + nr_node_ids;
+	int nid;
+
+	for (nid = 0; nid < nr_node_ids; nid++) {
+		mean[nid] = (mean[nid] + now[nid]) / 2;
+		now[nid] = 0;
+	}
 }
 
 static void decide_home(struct node_worker_mm *slot)
@@ -397,19 +489,27 @@ static void decide_home(struct node_worker_mm *slot)
  *
  * Decides the slot's home, which the next request is posted to, and, from
  * how many of its pages were posted for migration against how many there
- * are, how its hints are to be armed.
+ * are, how its hints are to be armed. A pass may leave out most of the memory,
+ * what nobody is known to use: then the next ones are taken together with it,
+ * counting each VMA once, until they have seen most of it or are enough.
  *
  * Context: the owner's thread.
  */
 void node_slot_end_pass(struct node_worker_mm *slot)
 {
-	unsigned long posted = atomic_long_xchg(&slot->posted, 0);
-	unsigned long pages;
+	unsigned long rss = get_mm_rss(node_slot_mm(slot));
+	int passes, seq = node_slot_mm(slot)->numa_scan_seq;
 
-	slot->moved = slot->moved / 2 + posted;
-	if (!slot->resident)
+	/* A fork has its parent's sequence begin again. */
+	slot->folded = min(slot->folded, seq - 1);
+	passes = seq - slot->folded;
+	if (!slot->resident ||
+	    (pages_seen(slot) < rss - rss / 4 && passes < MAX_FOLD_PASSES))
 		return;
-	pages = fold_residency(slot);
+	slot->folded = seq;
+	slot->moved = slot->moved / 2 +
+		      atomic_long_xchg(&slot->posted, 0) / passes;
+	fold_residency(slot);
 	decide_home(slot);
-	node_scan_adapt(slot, pages);
+	node_scan_adapt(slot, rss);
 }

@@ -174,17 +174,26 @@ static ssize_t pid_show(struct kobject *kobj, struct kobj_attribute *attr,
 
 static struct kobj_attribute pid_attr = __ATTR_RO(pid);
 
+/* Milliseconds since a time in jiffies, as far as jiffies go. */
+static unsigned int ms_since(unsigned long then)
+{
+	return jiffies_to_msecs(jiffies - then);
+}
+
 static ssize_t stat_show(struct kobject *kobj, struct kobj_attribute *attr,
 			 char *buf)
 {
 	struct node_worker *w = node_worker_of(kobj);
+	unsigned long backlog, since;
 	struct seq_buf s;
 
 	seq_buf_init(&s, buf, PAGE_SIZE);
 	mutex_lock(&node_worker_mutex);
-	seq_buf_printf(&s, "backlog %lu\n", w->ops->backlog(w));
+	backlog = w->ops->backlog(w, &since);
+	seq_buf_printf(&s, "backlog %lu\n", backlog);
+	seq_buf_printf(&s, "oldest_ms_ago %u\n", backlog ? ms_since(since) : 0);
 	seq_buf_printf(&s, "last_run_ms_ago %u\n",
-		       jiffies_to_msecs(jiffies - READ_ONCE(w->last_run)));
+		       ms_since(READ_ONCE(w->last_run)));
 	w->ops->stat(w, &s);
 	mutex_unlock(&node_worker_mutex);
 	return seq_buf_used(&s);
@@ -214,9 +223,13 @@ static const struct kobj_type worker_ktype = {
 	.default_groups	= worker_groups,
 };
 
-/*
- * Add a worker's nodeN directory. Without it the worker still runs, so a
- * failure is told by the absence of the directory only.
+/**
+ * node_worker_sysfs_add - add a worker's nodeN directory
+ * @fn: its function
+ * @w: the worker
+ *
+ * Without it the worker still runs, so a failure is told by the absence of the
+ * directory only.
  *
  * Context: process, under both mutexes.
  */
@@ -242,9 +255,11 @@ void node_worker_sysfs_add(enum node_worker_fn fn, struct node_worker *w)
 			w->ops->name, w->nid);
 }
 
-/*
- * Take the directory away again, waiting for the users of its files, who may
- * be waiting for node_worker_mutex.
+/**
+ * node_worker_sysfs_remove - take a worker's directory away again
+ * @w: the worker
+ *
+ * Waits for the users of its files, who may be waiting for node_worker_mutex.
  *
  * Context: process, under both mutexes; drops and retakes node_worker_mutex.
  */
@@ -277,6 +292,12 @@ int node_worker_sysfs_add_fn(enum node_worker_fn fn,
 	return ops->globals ? sysfs_create_group(fn_kobj[fn], ops->globals) : 0;
 }
 
+/**
+ * node_worker_sysfs_init - the directory of all workers
+ *
+ * Context: boot, once.
+ * Return: 0 or a negative errno.
+ */
 int __init node_worker_sysfs_init(void)
 {
 	root_kobj = kobject_create_and_add("node_workers", mm_kobj);
