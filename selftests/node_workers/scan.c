@@ -8,10 +8,13 @@
  * selftests/planted/scan-*.patch.
  */
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <sys/wait.h>
 
 #include "../kselftest_harness.h"
 #include "nw.h"
+
+#define HUGETLB_2M "/sys/devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages"
 
 /* The harness shares a page with its tests: that is armed, even if local. */
 #define HARNESS	1
@@ -267,6 +270,113 @@ TEST_F_TIMEOUT(scan, no_vma_starved, 300)
 	nw_policy(MPOL_DEFAULT, -1);
 	nw_pause_scan(false);
 	EXPECT_TRUE(nw_until(armed_since(self->armed) >= PAGES / 2));
+}
+
+/* A VMA is left in peace at first: most do not live long. */
+TEST_F_TIMEOUT(scan, new_vma_delayed, 300)
+{
+	char *fresh, start[32];
+
+	/* The first pass has no such delay: it would end a process's youth. */
+	ASSERT_TRUE(nw_wait_passes(1));
+	nw_write_long(NW_DEBUGFS "scan_delay_ms", 5000);
+	/* Of its own, not merged with a neighbour that is older. */
+	fresh = mmap(NULL, 3 * LEN, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		     0);
+	ASSERT_NE(MAP_FAILED, fresh);
+	fresh += LEN;
+	munmap(self->mem, LEN);
+	self->mem = fresh;
+	ASSERT_EQ(0, nw_trace("sched/sched_skip_vma_numa", true));
+	ASSERT_EQ(0, mprotect(fresh, LEN, PROT_READ | PROT_WRITE));
+	madvise(fresh, LEN, MADV_NOHUGEPAGE);
+	nw_policy(MPOL_BIND, 1);
+	memset(fresh, 1, LEN);
+	nw_policy(MPOL_DEFAULT, -1);
+	self->armed = nw_node_vmstat(1, "node_worker_armed");
+	snprintf(start, sizeof(start), "%lX", (unsigned long)fresh);
+	/* It has been come by, and left alone; but not for ever. */
+	EXPECT_TRUE(nw_until(nw_traced(start, "reason=scan_delay")));
+	EXPECT_EQ(0, armed_since(self->armed));
+	nw_trace("sched/sched_skip_vma_numa", false);
+	EXPECT_TRUE(nw_until(armed_since(self->armed) >= PAGES));
+	nw_write_long(NW_DEBUGFS "scan_delay_ms", 50);
+}
+
+/* Huge pages of hugetlbfs stay where they were reserved. */
+TEST_F_TIMEOUT(scan, hugetlb, 300)
+{
+	const char *pool = HUGETLB_2M;
+	char *mem;
+
+	nw_pause_scan(true);
+	if (nw_write(pool, "2") || nw_read_long(pool) != 2)
+		SKIP(return, "needs hugetlb pages on node 1");
+	mem = mmap(NULL, 2 * NW_THP, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+	ASSERT_NE(MAP_FAILED, mem);
+	memset(mem, 1, 2 * NW_THP);
+	ASSERT_EQ(1024, nw_pages_on(mem, 2 * NW_THP, 1));
+	munmap(self->mem, LEN);
+	self->mem = mem;
+	self->armed = nw_node_vmstat(1, "node_worker_armed");
+	nw_pause_scan(false);
+	EXPECT_TRUE(nw_wait_passes(3));
+	EXPECT_EQ(0, armed_since(self->armed));
+	munmap(mem, 2 * NW_THP);
+	nw_write(pool, "0");
+}
+
+/* No hold of mmap_lock does more than a page table's worth of arming. */
+TEST_F_TIMEOUT(scan, holds_are_short, 300)
+{
+	char *mem;
+
+	nw_pause_scan(true);
+	mem = nw_alloc_on(1, 8 * LEN);
+	ASSERT_NE(NULL, mem);
+	ASSERT_EQ(0, nw_trace("node_worker/node_worker_scan", true));
+	ASSERT_TRUE(nw_arm(1, self->armed, 8 * PAGES));
+	nw_trace("node_worker/node_worker_scan", false);
+	EXPECT_LT(0, nw_traced_max("armed="));
+	EXPECT_GE(512 + 64, nw_traced_max("armed="));
+}
+
+static void *spin_fn(void *arg)
+{
+	volatile bool *stop = arg;
+
+	while (!*stop)
+		nw_relax();
+	return NULL;
+}
+
+/* However many threads want a scan of their memory, there is one at a time. */
+TEST_F_TIMEOUT(scan, one_request_at_a_time, 300)
+{
+	pthread_t thread[6];
+	volatile bool stop = false;
+	long sum, most = 0, goal = nw_passes() + 2;
+	char *mem = nw_alloc_on(0, 16 * LEN);
+	int i, node;
+
+	/* Slow to be served, so that many threads find it asked for. */
+	ASSERT_NE(NULL, mem);
+	nw_set_all("scan", "budget_permille", 1);
+	for (i = 0; i < 6; i++)
+		ASSERT_EQ(0, pthread_create(&thread[i], NULL, spin_fn,
+					    (void *)&stop));
+	EXPECT_TRUE(nw_until(({
+		for (sum = 0, node = 0; node < nw_nodes(); node++)
+			sum += nw_stat("scan", node, "backlog");
+		most = sum > most ? sum : most;
+		nw_passes() >= goal;
+	})));
+	stop = true;
+	for (i = 0; i < 6; i++)
+		pthread_join(thread[i], NULL);
+	nw_set_all("scan", "budget_permille", 30);
+	EXPECT_GE(1, most);
 }
 
 /* 0 MiB is refused, as is what overflows to it: stock divides by it. */

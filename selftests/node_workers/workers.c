@@ -7,14 +7,12 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <signal.h>
+#include <sys/klog.h>
 #include <sys/wait.h>
 
 #include "../kselftest_harness.h"
+#include "hog.h"
 #include "nw.h"
-
-static const char * const fns[] = { "scan", "migrate" };
-static const char * const names[] = { "knuma_scand/%d", "kmigrated/%d" };
-#define NR_FNS	2
 
 FIXTURE(workers) {
 	int nodes;
@@ -45,28 +43,6 @@ FIXTURE_TEARDOWN(workers)
 	rmdir("/sys/fs/cgroup/part");
 }
 
-static int worker_pid(const char *fn, int node)
-{
-	char path[128];
-
-	return nw_read_long(nw_file(path, sizeof(path), fn, node, "pid"));
-}
-
-static bool has_memory(int node)
-{
-	char list[64], *p;
-
-	/* "0-3" or "0,2": enough for fewer than ten nodes. */
-	nw_read("/sys/devices/system/node/has_memory", list, sizeof(list));
-	for (p = list; *p; p++) {
-		if (*p - '0' == node)
-			return true;
-		if (*p == '-' && p[-1] - '0' < node && p[1] - '0' > node)
-			return true;
-	}
-	return false;
-}
-
 static bool has_cpus(int node)
 {
 	return nw_cpu(node, 0) >= 0;
@@ -88,7 +64,7 @@ static bool runs_on(const char *fn, int node, unsigned int nths)
 	for (nth = 0; (cpu = nw_cpu(node, nth)) >= 0; nth++)
 		if (nths & 1U << nth)
 			CPU_SET(cpu, &want);
-	affinity(worker_pid(fn, node), &got);
+	affinity(nw_pid(fn, node), &got);
 	return CPU_EQUAL(&got, &want);
 }
 
@@ -97,15 +73,15 @@ TEST_F(workers, one_a_node)
 	char path[64], want[32], comm[32];
 	int fn, node;
 
-	for (fn = 0; fn < NR_FNS; fn++)
+	for (fn = 0; fn < NW_FNS; fn++)
 		for (node = 0; node < self->nodes; node++) {
-			ASSERT_EQ(has_memory(node),
-				  worker_pid(fns[fn], node) > 0);
-			if (!has_memory(node))
+			ASSERT_EQ(nw_has_memory(node),
+				  nw_pid(nw_fn[fn], node) > 0);
+			if (!nw_has_memory(node))
 				continue;
 			snprintf(path, sizeof(path), "/proc/%d/comm",
-				 worker_pid(fns[fn], node));
-			snprintf(want, sizeof(want), names[fn], node);
+				 nw_pid(nw_fn[fn], node));
+			snprintf(want, sizeof(want), nw_thread[fn], node);
 			ASSERT_EQ(0, nw_read(path, comm, sizeof(comm)));
 			EXPECT_STREQ(want, comm);
 		}
@@ -117,11 +93,11 @@ TEST_F(workers, own_node)
 	int fn, node, nth, cpu;
 	cpu_set_t got;
 
-	for (fn = 0; fn < NR_FNS; fn++)
+	for (fn = 0; fn < NW_FNS; fn++)
 		for (node = 0; node < self->nodes; node++) {
-			if (!has_memory(node))
+			if (!nw_has_memory(node))
 				continue;
-			affinity(worker_pid(fns[fn], node), &got);
+			affinity(nw_pid(nw_fn[fn], node), &got);
 			EXPECT_LT(0, CPU_COUNT(&got));
 			if (!has_cpus(node) || nw_first_cpu(true) >= 0)
 				continue;
@@ -138,16 +114,38 @@ TEST_F(workers, not_on_isolated)
 
 	if (nw_first_cpu(true) < 0)
 		SKIP(return, "no CPU of this guest is isolated");
-	for (fn = 0; fn < NR_FNS; fn++)
+	for (fn = 0; fn < NW_FNS; fn++)
 		for (node = 0; node < self->nodes; node++) {
-			if (!has_memory(node))
+			if (!nw_has_memory(node))
 				continue;
-			affinity(worker_pid(fns[fn], node), &got);
+			affinity(nw_pid(nw_fn[fn], node), &got);
 			EXPECT_LT(0, CPU_COUNT(&got));
 			for (cpu = 0; cpu < 1024; cpu++)
 				EXPECT_FALSE(CPU_ISSET(cpu, &got) &&
 					     nw_isolated(cpu));
 		}
+}
+
+/* The boot log says which CPUs are left out, and why. */
+TEST_F(workers, log_names_cause)
+{
+	static char log[1 << 20];
+	const char *line;
+	char cpu[32];
+	int n;
+
+	if (nw_first_cpu(true) < 0)
+		SKIP(return, "no CPU of this guest is isolated");
+	n = klogctl(3, log, sizeof(log) - 1);
+	ASSERT_LT(0, n);
+	line = strstr(log, "node_worker: on nodes ");
+	ASSERT_NE(NULL, line);
+	*strchrnul(line, '\n') = 0;
+	for (n = 0; n < 64; n++) {
+		snprintf(cpu, sizeof(cpu), " %d (", n);
+		EXPECT_EQ(nw_isolated(n), !!strstr(line, cpu));
+	}
+	EXPECT_TRUE(strstr(line, "(isolcpus)") || strstr(line, "(nohz_full)"));
 }
 
 TEST_F(workers, cpulist)
@@ -177,7 +175,7 @@ TEST_F(workers, cpulist)
 TEST_F_TIMEOUT(workers, taskset_kept, 300)
 {
 	char path[128], online[96];
-	int pid = worker_pid("scan", 1);
+	int pid = nw_pid("scan", 1);
 	cpu_set_t set;
 
 	if (nw_cpu(1, 1) < 0)
@@ -208,7 +206,7 @@ TEST_F_TIMEOUT(workers, cpu_hotplug, 300)
 			 "/sys/devices/system/cpu/cpu%d/online", cpu);
 		ASSERT_EQ(0, nw_write(online, "0"));
 	}
-	EXPECT_TRUE(nw_until((affinity(worker_pid("migrate", 1), &got),
+	EXPECT_TRUE(nw_until((affinity(nw_pid("migrate", 1), &got),
 			      CPU_COUNT(&got))));
 	all_online();
 	EXPECT_TRUE(nw_until(runs_on("migrate", 1, (1U << nth) - 1)));
@@ -239,6 +237,115 @@ TEST_F_TIMEOUT(workers, cpuset_partition, 300)
 	EXPECT_TRUE(nw_until(runs_on("migrate", 1, 3)));
 }
 
+/* A paused worker scans nothing, and holds nothing that would wait for it. */
+TEST_F_TIMEOUT(workers, pause, 300)
+{
+	long passes, holds, mms;
+	pid_t pid;
+	int i;
+
+	ASSERT_EQ(0, nw_run_on(nw_cpu(0, 0)));
+	ASSERT_TRUE(nw_wait_passes(1));
+	nw_pause_scan(true);
+	passes = nw_passes();
+	holds = nw_stat("scan", 0, "holds");
+	/* Many a request would have come due. */
+	nw_spin_ms(1500);
+	EXPECT_EQ(passes, nw_passes());
+	EXPECT_EQ(holds, nw_stat("scan", 0, "holds"));
+	EXPECT_EQ(0, nw_stat("scan", 0, "backlog"));
+	/* Nor are those kept that asked and are gone. */
+	mms = nw_mm_structs();
+	for (i = 0; i < 100; i++) {
+		pid = fork();
+		if (!pid) {
+			nw_spin_ms(150);
+			_exit(0);
+		}
+		waitpid(pid, NULL, 0);
+	}
+	EXPECT_GE(mms + 64, nw_mm_structs());
+	nw_pause_scan(false);
+	EXPECT_TRUE(nw_wait_passes(1));
+}
+
+/* Neither does one without a budget. */
+TEST_F_TIMEOUT(workers, no_budget, 300)
+{
+	long passes;
+
+	ASSERT_EQ(0, nw_run_on(nw_cpu(0, 0)));
+	ASSERT_TRUE(nw_wait_passes(1));
+	nw_set_all("scan", "budget_permille", 0);
+	passes = nw_passes();
+	nw_spin_ms(1500);
+	EXPECT_EQ(passes, nw_passes());
+	EXPECT_EQ(0, nw_stat("scan", 0, "backlog"));
+	nw_set_all("scan", "budget_permille", 30);
+	EXPECT_TRUE(nw_wait_passes(1));
+}
+
+/* Where every CPU of the node is busy for good, scans go on all the same. */
+TEST_F_TIMEOUT(workers, saturated_node, 300)
+{
+	pid_t pid[16];
+	int i, n, cpu;
+
+	for (n = 0; n < 16 && (cpu = nw_cpu(0, n / 2)) >= 0; n++) {
+		pid[n] = fork();
+		if (pid[n])
+			continue;
+		nw_run_on(cpu);
+		for (;;)
+			nw_relax();
+	}
+	ASSERT_EQ(0, nw_run_on(nw_cpu(0, 0)));
+	EXPECT_TRUE(nw_wait_passes(4));
+	for (i = 0; i < n; i++) {
+		kill(pid[i], SIGKILL);
+		waitpid(pid[i], NULL, 0);
+	}
+}
+
+/*
+ * What waits for a worker that gets no CPU, and for how long, is told. The hints
+ * are there before scans are held up, for the migrations to have something.
+ */
+static void waits(struct __test_metadata *_metadata, const char *fn)
+{
+	char *mem = nw_alloc_on(1, 1 << 20);
+	struct nw_hog hog;
+	long age;
+
+	ASSERT_NE(NULL, mem);
+	nw_pause_scan(true);
+	ASSERT_TRUE(nw_arm(1, nw_node_vmstat(1, "node_worker_armed"), 1));
+	nw_pause_scan(strcmp(fn, "scan"));
+	ASSERT_TRUE(nw_starve(&hog, fn, 0));
+	EXPECT_TRUE(nw_until((nw_touch(mem, 1 << 20),
+			      nw_stat(fn, 0, "backlog") > 0)));
+	age = nw_stat(fn, 0, "oldest_ms_ago");
+	nw_spin_ms(600);
+	EXPECT_LE(age + 500, nw_stat(fn, 0, "oldest_ms_ago"));
+	EXPECT_LE(500, nw_stat(fn, 0, "last_run_ms_ago"));
+	nw_feed(&hog);
+	nw_pause_scan(true);
+	EXPECT_TRUE(nw_until(!nw_stat(fn, 0, "backlog")));
+	EXPECT_EQ(0, nw_stat(fn, 0, "oldest_ms_ago"));
+	nw_pause_scan(false);
+	munmap(mem, 1 << 20);
+}
+
+TEST_F_TIMEOUT(workers, stat_tells_what_waits, 300)
+{
+	if (nw_cpu(0, 1) < 0 || nw_first_cpu(true) >= 0)
+		SKIP(return, "needs two CPUs a node, none isolated");
+	ASSERT_EQ(0, nw_run_on(nw_cpu(0, 0)));
+	ASSERT_TRUE(nw_wait_passes(1));
+	waits(_metadata, "scan");
+	waits(_metadata, "migrate");
+}
+
 TEST_F(workers, nice)
 {
 	char path[128];
@@ -246,7 +353,7 @@ TEST_F(workers, nice)
 	nw_file(path, sizeof(path), "scan", 1, "nice");
 	EXPECT_EQ(0, nw_read_long(path));
 	ASSERT_EQ(0, nw_write(path, "19"));
-	EXPECT_EQ(1, syscall(SYS_getpriority, 0, worker_pid("scan", 1)));
+	EXPECT_EQ(1, syscall(SYS_getpriority, 0, nw_pid("scan", 1)));
 	EXPECT_EQ(-EINVAL, nw_write(path, "20"));
 	EXPECT_EQ(-EINVAL, nw_write(path, "-21"));
 	EXPECT_GT(0, nw_write(path, "x"));
@@ -267,7 +374,7 @@ static const struct range ranges[] = {
 	{ NW_SYSFS "scan/granularity", { "page", "block" },
 	  { "none", "\n", "0" }, "block" },
 	{ NW_SYSFS "scan/block_pages", { "1", "32" },
-	  { "0", "3", "64", "x" }, "16" },
+	  { "0", "3", "64", "x" }, "8" },
 	{ NW_SYSFS "scan/node1/budget_permille", { "0", "1000" },
 	  { "1001", "-1", "x" }, "30" },
 	{ NW_SYSFS "scan/node1/paused", { "1", "0" },
