@@ -63,7 +63,7 @@ add_patched_files() {
 	done
 	files=$(for patch in $patches; do named_by "patches/$patch"; done | sort -u)
 	for file in $files; do
-		mkdir -p "$src/${file%/*}"
+		mkdir -p "$(dirname "$src/$file")"
 		[ ! -f "$stock/$file" ] || cp "$stock/$file" "$src/$file"
 	done
 	quilt_push > build/log/quilt.log 2>&1 || explain_reject build/log/quilt.log
@@ -85,7 +85,7 @@ drop_old_files() {
 		if [ -f "$stock/$file" ]; then
 			cp "$stock/$file" "$linux/$file"
 		else
-			rmdir -p --ignore-fail-on-non-empty "$linux/${file%/*}"
+			rmdir -p --ignore-fail-on-non-empty "$(dirname "$linux/$file")"
 		fi
 	done
 }
