@@ -5,11 +5,12 @@
  * Owns one struct node_worker for each function and possible node, allocated
  * when the function registers and never freed, so that a poster that found
  * one never has to ask whether it still exists. A worker has a thread while
- * its node has memory and something has asked for the functions to start.
- * Machines with one memory node have no threads at all.
+ * its node has memory and its function is wanted. Machines with one memory
+ * node have no threads at all.
  *
  * node_worker_setup_mutex serialises what starts and retires threads and
- * adds and removes their sysfs directories: the sysctl and memory hotplug.
+ * adds and removes their sysfs directories: the sysctl, the function's own
+ * switch and memory hotplug.
  * node_worker_mutex, taken inside it, is that of the sysfs files: which
  * thread there is, pausing, nice, CPUs, draining. The threads themselves
  * take neither, nor a hotplug lock, so both may be held while waiting for
@@ -18,6 +19,9 @@
  * Lifetime of a thread: start_worker() publishes @live last. Retiring clears
  * @live, waits for posters with synchronize_rcu(), stops the thread, drains
  * in its place, and leaves the struct for the next start.
+ *
+ * Lock order: cpus_read_lock(), mem_hotplug_lock, khugepaged_mutex,
+ * node_worker_setup_mutex, node_worker_mutex.
  */
 #define pr_fmt(fmt) "node_worker: " fmt
 
@@ -32,6 +36,9 @@
 
 #include <uapi/linux/sched/types.h>
 
+#define CREATE_TRACE_POINTS
+#include <trace/events/node_worker.h>
+
 #include "internal.h"
 
 /* About one batch of pages, or a few holds of mmap_lock. */
@@ -44,10 +51,10 @@ static const struct node_worker_ops *fn_ops[NR_NODE_WORKER_FNS];
 static struct node_worker **fn_workers[NR_NODE_WORKER_FNS];
 
 /*
- * Something wanted threads once: nodes that appear get theirs too.
+ * Which functions are to have threads, on nodes that appear later too.
  * node_worker_setup_mutex.
  */
-static bool threads_wanted;
+static bool wanted[NR_NODE_WORKER_FNS];
 
 static void kick_fn(struct irq_work *work)
 {
@@ -67,6 +74,12 @@ static bool runnable(struct node_worker *w)
 static bool interrupted(struct node_worker *w)
 {
 	return kthread_should_stop() || drain_pending(w);
+}
+
+static bool rest_over(struct node_worker *w)
+{
+	return interrupted(w) ||
+	       (w->ops->urgent && !READ_ONCE(w->paused) && w->ops->urgent(w));
 }
 
 static void serve_drain(struct node_worker *w)
@@ -108,6 +121,7 @@ static int node_worker_thread(void *data)
 
 	set_freezable();
 	while (!kthread_should_stop()) {
+		try_to_freeze();
 		serve_drain(w);
 		if (!runnable(w)) {
 			wait_event_freezable(w->wait,
@@ -117,7 +131,7 @@ static int node_worker_thread(void *data)
 		rest = w->ops->run(w);
 		WRITE_ONCE(w->last_run, jiffies);
 		if (rest)
-			wait_event_freezable_timeout(w->wait, interrupted(w),
+			wait_event_freezable_timeout(w->wait, rest_over(w),
 						     rest);
 		else
 			let_others_run();
@@ -201,74 +215,82 @@ static void retire_worker(struct node_worker *w)
 	irq_work_sync(&w->kick);
 	/* Not the thread's last act: it may never have had a first. */
 	w->ops->drain(w);
+	if (w->ops->retire)
+		w->ops->retire(w);
 	WRITE_ONCE(w->drain_done, w->drain_wanted);
 	w->task = NULL;
 	node_worker_sysfs_remove(w);
 }
 
-/* Give every node with memory its workers, and take them from the others. */
-static int reconcile(void)
+/* Give every node with memory a worker, and take it from the others. */
+static int reconcile_fn(enum node_worker_fn fn)
 {
-	bool wanted = threads_wanted && num_node_state(N_MEMORY) > 1;
-	int fn, nid, err, ret = 0;
+	bool want = wanted[fn] && num_node_state(N_MEMORY) > 1;
+	int nid, err, ret = 0;
 
 	lockdep_assert_held(&node_worker_setup_mutex);
 	mutex_lock(&node_worker_mutex);
-	for (fn = 0; fn < NR_NODE_WORKER_FNS; fn++) {
-		if (!fn_ops[fn])
-			continue;
-		for_each_node(nid) {
-			struct node_worker *w = fn_workers[fn][nid];
+	for_each_node(nid) {
+		struct node_worker *w = fn_workers[fn][nid];
 
-			if (!wanted || !node_state(nid, N_MEMORY)) {
-				retire_worker(w);
-				continue;
-			}
-			err = start_worker(fn, w);
-			if (err && !ret)
-				ret = err;
+		if (!want || !node_state(nid, N_MEMORY)) {
+			retire_worker(w);
+			continue;
 		}
+		err = start_worker(fn, w);
+		if (err && !ret)
+			ret = err;
 	}
 	mutex_unlock(&node_worker_mutex);
 	return ret;
 }
 
+/* Once, as soon as there are workers to tell of. */
+static void log_first_start(void)
+{
+	static bool logged;
+
+	if (!logged && num_node_state(N_MEMORY) > 1)
+		node_worker_log_cpus();
+	logged = true;
+}
+
 /**
- * node_worker_start_all - start the threads of every registered function
+ * node_worker_want - start or retire a function's threads
+ * @fn: the function, which has been registered
+ * @want: whether nodes with memory are to have one, if there are several
  *
  * Context: process, under node_worker_setup_mutex; sleeps.
  * Return: 0, or a negative errno if a thread could not be had; those that
  * were started stay.
  */
-int node_worker_start_all(void)
+int node_worker_want(enum node_worker_fn fn, bool want)
 {
-	bool first = !threads_wanted;
 	int err;
 
 	lockdep_assert_held(&node_worker_setup_mutex);
-	threads_wanted = true;
-	err = reconcile();
-	if (first && !err)
-		node_worker_log_cpus();
+	wanted[fn] = want;
+	err = reconcile_fn(fn);
+	if (want && !err)
+		log_first_start();
 	return err;
 }
 
 /**
- * node_worker_drain_all - have every worker drop what is queued
+ * node_worker_drain_all - have a function's workers drop what is queued
+ * @fn: the function, which has been registered
  *
  * The caller has made sure that nothing more is posted.
  *
  * Context: process; takes node_worker_mutex and sleeps until all have.
  */
-void node_worker_drain_all(void)
+void node_worker_drain_all(enum node_worker_fn fn)
 {
-	int fn, nid;
+	int nid;
 
 	mutex_lock(&node_worker_mutex);
-	for (fn = 0; fn < NR_NODE_WORKER_FNS; fn++)
-		for_each_node(nid)
-			if (fn_ops[fn])
-				node_worker_drain(fn_workers[fn][nid]);
+	for_each_node(nid)
+		node_worker_drain(fn_workers[fn][nid]);
 	mutex_unlock(&node_worker_mutex);
 }
 
@@ -293,6 +315,22 @@ bool node_worker_known(enum node_worker_fn fn)
 struct node_worker *node_worker_get(enum node_worker_fn fn, int nid)
 {
 	return fn_workers[fn][nid];
+}
+
+/**
+ * node_worker_current - is this a function's thread?
+ * @fn: the function
+ *
+ * Context: any; false in an interrupt's or an application's.
+ */
+bool node_worker_current(enum node_worker_fn fn)
+{
+	struct node_worker *w;
+
+	if (!in_task() || kthread_func(current) != node_worker_thread)
+		return false;
+	w = kthread_data(current);
+	return w->ops == fn_ops[fn];
 }
 
 /**
@@ -360,15 +398,24 @@ void node_worker_set_nice(struct node_worker *w, int nice)
 		set_user_nice(w->task, nice);
 }
 
-static void reconcile_fn(struct work_struct *work)
+static void reconcile_work_fn(struct work_struct *work)
 {
-	mutex_lock(&node_worker_setup_mutex);
-	if (reconcile())
+	int fn, err = 0;
+
+	for (fn = 0; fn < NR_NODE_WORKER_FNS; fn++) {
+		if (!fn_ops[fn])
+			continue;
+		mutex_lock(&node_worker_setup_mutex);
+		err = reconcile_fn(fn) ?: err;
+		mutex_unlock(&node_worker_setup_mutex);
+		if (fn_ops[fn]->nodes_changed)
+			fn_ops[fn]->nodes_changed();
+	}
+	if (err)
 		pr_warn("could not start the workers of every node\n");
-	mutex_unlock(&node_worker_setup_mutex);
 }
 
-static DECLARE_WORK(reconcile_work, reconcile_fn);
+static DECLARE_WORK(reconcile_work, reconcile_work_fn);
 
 /*
  * Runs under the hotplug locks, which a worker's start and stop must not be

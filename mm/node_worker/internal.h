@@ -2,7 +2,7 @@
 /*
  * Node workers: what the files of mm/node_worker/ share.
  *
- * A function (scan, migrate) registers a struct node_worker_ops. The core
+ * A function (scan, migrate, collapse) registers a struct node_worker_ops. The core
  * keeps a struct node_worker for it on every possible node, for ever, and
  * gives it a thread while its node has memory and the function is wanted.
  */
@@ -23,6 +23,7 @@ struct node_worker;
 enum node_worker_fn {
 	NODE_WORKER_SCAN,
 	NODE_WORKER_MIGRATE,
+	NODE_WORKER_COLLAPSE,
 	NR_NODE_WORKER_FNS,
 };
 
@@ -38,6 +39,12 @@ enum node_worker_fn {
  *	the jiffies to stay away from work, 0 to be called again at once
  * @drain: throw away all that is queued and clear every mark that says so;
  *	in the thread, or in process context once there is no thread
+ * @urgent: is there work that ends a rest early? Any context, no locks; may be
+ *	NULL
+ * @retire: the thread is gone: give away what only it would have looked after;
+ *	process context under both mutexes; may be NULL
+ * @nodes_changed: nodes have got or lost their memory and the threads have
+ *	followed; process context, no locks held; may be NULL
  * @backlog: items queued now and, if there are any, the jiffies at which the
  *	oldest was; process context
  * @stat: print the function's own lines of the stat file; process context
@@ -52,6 +59,9 @@ struct node_worker_ops {
 	bool		(*has_work)(struct node_worker *w);
 	long		(*run)(struct node_worker *w);
 	void		(*drain)(struct node_worker *w);
+	bool		(*urgent)(struct node_worker *w);
+	void		(*retire)(struct node_worker *w);
+	void		(*nodes_changed)(void);
 	unsigned long	(*backlog)(struct node_worker *w, unsigned long *since);
 	void		(*stat)(struct node_worker *w, struct seq_buf *s);
 	const struct attribute_group *tunables;
@@ -102,10 +112,11 @@ int node_worker_register(enum node_worker_fn fn,
 			 const struct node_worker_ops *ops);
 struct node_worker *node_worker_get(enum node_worker_fn fn, int nid);
 struct node_worker *node_worker_nearest(enum node_worker_fn fn, int nid);
-int node_worker_start_all(void);
+int node_worker_want(enum node_worker_fn fn, bool want);
 void node_worker_drain(struct node_worker *w);
-void node_worker_drain_all(void);
+void node_worker_drain_all(enum node_worker_fn fn);
 bool node_worker_known(enum node_worker_fn fn);
+bool node_worker_current(enum node_worker_fn fn);
 void node_worker_set_paused(struct node_worker *w, bool paused);
 void node_worker_set_nice(struct node_worker *w, int nice);
 

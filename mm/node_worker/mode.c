@@ -8,8 +8,10 @@
  * that is queued, so that no mark of a request is left behind.
  *
  * The sysctl handler brackets its change with node_worker_mode_begin() and
- * _end(), which hold node_worker_setup_mutex: two writers cannot leave the
- * key set with the bit clear.
+ * _end(), which hold mode_mutex: two writers cannot leave the key set with the
+ * bit clear. Keys are switched outside node_worker_setup_mutex, as they take
+ * cpus_read_lock(): memory hotplug holds that when it comes to khugepaged_mutex,
+ * under which khugepaged/N are started and stopped.
  */
 #define pr_fmt(fmt) "node_worker: " fmt
 
@@ -32,6 +34,9 @@ const int node_worker_mode_max = NUMA_BALANCING_NORMAL |
 /* numa_balancing=workers was on the command line. */
 static bool boot_workers __initdata;
 
+/* Who writes kernel.numa_balancing; taken before all other locks of ours. */
+static DEFINE_MUTEX(mode_mutex);
+
 static int enable_workers(void)
 {
 	int err;
@@ -39,7 +44,11 @@ static int enable_workers(void)
 	if (!node_worker_known(NODE_WORKER_SCAN) ||
 	    !node_worker_known(NODE_WORKER_MIGRATE))
 		return -ENODEV;
-	err = node_worker_start_all();
+	mutex_lock(&node_worker_setup_mutex);
+	err = node_worker_want(NODE_WORKER_SCAN, true);
+	if (!err)
+		err = node_worker_want(NODE_WORKER_MIGRATE, true);
+	mutex_unlock(&node_worker_setup_mutex);
 	if (!err)
 		static_branch_enable(&node_worker_balancing);
 	return err;
@@ -50,7 +59,8 @@ static void disable_workers(int mode)
 	static_branch_disable(&node_worker_balancing);
 	/* Ticks and faults post inside a read-side section. */
 	synchronize_rcu();
-	node_worker_drain_all();
+	node_worker_drain_all(NODE_WORKER_SCAN);
+	node_worker_drain_all(NODE_WORKER_MIGRATE);
 	if (mode)
 		pr_info_once("kernel.numa_balancing=%d: back to the applications' own threads\n",
 			     mode);
@@ -60,7 +70,7 @@ static void disable_workers(int mode)
  * node_worker_mode_begin - kernel.numa_balancing is about to change
  * @mode: the new value, in range
  *
- * Context: process; sleeps. On success node_worker_setup_mutex is held until
+ * Context: process; sleeps. On success mode_mutex is held until
  * node_worker_mode_end().
  * Return: 0; -EINVAL for the workers' bit without a policy; or a negative
  * errno if threads could not be started. Nothing has changed then.
@@ -72,13 +82,13 @@ int node_worker_mode_begin(int mode)
 
 	if (mode == NUMA_BALANCING_WORKERS)
 		return -EINVAL;
-	mutex_lock(&node_worker_setup_mutex);
+	mutex_lock(&mode_mutex);
 	if (want && !node_worker_enabled())
 		err = enable_workers();
 	else if (!want && node_worker_enabled())
 		disable_workers(mode);
 	if (err)
-		mutex_unlock(&node_worker_setup_mutex);
+		node_worker_mode_end();
 	return err;
 }
 
@@ -89,7 +99,7 @@ int node_worker_mode_begin(int mode)
  */
 void node_worker_mode_end(void)
 {
-	mutex_unlock(&node_worker_setup_mutex);
+	mutex_unlock(&mode_mutex);
 }
 
 /**
