@@ -25,6 +25,21 @@ void node_worker_cpus_changed(void);
 static inline void node_worker_cpus_changed(void) { }
 #endif
 
+#if defined(CONFIG_NODE_WORKERS) && defined(CONFIG_TRANSPARENT_HUGEPAGE)
+void node_worker_folio_split(int nid, int nr_pages);
+void node_worker_pmd_split(int nid);
+void node_worker_split_to_arm(int nid);
+void node_worker_split_to_move(int nid, int nr_pages, int reason);
+#else
+static inline void node_worker_folio_split(int nid, int nr_pages) { }
+static inline void node_worker_pmd_split(int nid) { }
+static inline void node_worker_split_to_arm(int nid) { }
+
+static inline void node_worker_split_to_move(int nid, int nr_pages, int reason)
+{
+}
+#endif
+
 #ifdef CONFIG_NODE_WORKERS_BALANCING
 /* Bit of kernel.numa_balancing: node workers execute the policy. */
 #define NUMA_BALANCING_WORKERS	0x4

@@ -38,7 +38,6 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
-#define CREATE_TRACE_POINTS
 #include <trace/events/node_worker.h>
 
 #include "balancing.h"

@@ -125,6 +125,53 @@ TRACE_EVENT(node_worker_stale,
 		  __entry->order)
 );
 
+/* A range is offered to the collapse worker of a node: enum node_handoff. */
+TRACE_EVENT(node_worker_handoff,
+	TP_PROTO(struct mm_struct *mm, unsigned long addr, int nid, int result),
+	TP_ARGS(mm, addr, nid, result),
+
+	TP_STRUCT__entry(
+		__field(struct mm_struct *, mm)
+		__field(unsigned long, addr)
+		__field(int, nid)
+		__field(int, result)
+	),
+
+	TP_fast_assign(
+		__entry->mm = mm;
+		__entry->addr = addr;
+		__entry->nid = nid;
+		__entry->result = result;
+	),
+
+	TP_printk("mm=%p addr=0x%lx nid=%d result=%s", __entry->mm,
+		  __entry->addr, __entry->nid,
+		  __print_symbolic(__entry->result,
+				   { 0, "posted" }, { 1, "full" },
+				   { 2, "refused" }))
+);
+
+/* A node's worker has collapsed a range to a huge page on @page_nid. */
+TRACE_EVENT(node_worker_collapse,
+	TP_PROTO(int nid, int page_nid, bool handed),
+	TP_ARGS(nid, page_nid, handed),
+
+	TP_STRUCT__entry(
+		__field(int, nid)
+		__field(int, page_nid)
+		__field(bool, handed)
+	),
+
+	TP_fast_assign(
+		__entry->nid = nid;
+		__entry->page_nid = page_nid;
+		__entry->handed = handed;
+	),
+
+	TP_printk("nid=%d page_nid=%d handed=%d", __entry->nid,
+		  __entry->page_nid, __entry->handed)
+);
+
 DECLARE_EVENT_CLASS(node_worker_change,
 	TP_PROTO(struct mm_struct *mm, int from, int to),
 	TP_ARGS(mm, from, to),
