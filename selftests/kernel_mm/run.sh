@@ -3,7 +3,8 @@
 #
 # run.sh MODE - run the kernel's own mm selftests in a guest with
 # kernel.numa_balancing set to MODE, and write TAP: what passes on the stock
-# kernel has to pass. run.sh -r MODE writes what passed, for stock.results, which
+# kernel has to pass. With the bit of the workers in MODE, khugepaged/N collapse;
+# without, khugepaged does. run.sh -r MODE writes what passed, for stock.results, which
 # `make baseline` makes.
 #
 # The programs are those of tools/testing/selftests/mm, built by tools/build/
@@ -73,6 +74,10 @@ run_all() {
 }
 
 echo "$mode" > /proc/sys/kernel/numa_balancing || exit 1
+enabled=/sys/kernel/mm/node_workers/collapse/enabled
+if [ -e $enabled ]; then
+	echo $((mode >> 2)) > $enabled || exit 1
+fi
 swap_on > $out/log 2>&1 || sed 's/^/# no swap: /' $out/log
 echo 16 > /proc/sys/vm/nr_hugepages
 run_all

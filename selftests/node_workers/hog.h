@@ -31,13 +31,19 @@ static inline void *nw_hog_fn(void *arg)
 	return NULL;
 }
 
-static inline void nw_fair_server(int cpu, const char *ns)
+/*
+ * Real-time tasks may have all of a CPU. For good: the kernel warns of its own sums
+ * at times if this is written while another task wants to run there.
+ */
+static inline void nw_no_fair_server(int cpu)
 {
 	char path[96];
 
+	nw_write("/proc/sys/kernel/sched_rt_runtime_us", "-1");
 	snprintf(path, sizeof(path),
 		 "/sys/kernel/debug/sched/fair_server/cpu%d/runtime", cpu);
-	nw_write(path, ns);
+	if (nw_read_long(path) > 0)
+		nw_write(path, "0");
 }
 
 /*
@@ -53,10 +59,9 @@ static inline bool nw_starve(struct nw_hog *hog, const char *fn, int node)
 	hog->stop = false;
 	nw_file(hog->cpulist, sizeof(hog->cpulist), fn, node, "cpulist");
 	snprintf(cpu, sizeof(cpu), "%d", hog->cpu);
+	nw_no_fair_server(hog->cpu);
 	if (nw_write(hog->cpulist, cpu))
 		return false;
-	nw_write("/proc/sys/kernel/sched_rt_runtime_us", "-1");
-	nw_fair_server(hog->cpu, "0");
 	if (pthread_create(&hog->thread, NULL, nw_hog_fn, hog))
 		return false;
 	/* So that it is there. */
@@ -68,7 +73,6 @@ static inline void nw_feed(struct nw_hog *hog)
 {
 	hog->stop = true;
 	pthread_join(hog->thread, NULL);
-	nw_fair_server(hog->cpu, "50000000");
 	nw_write("/proc/sys/kernel/sched_rt_runtime_us", "950000");
 	nw_write(hog->cpulist, nw_possible_cpus());
 }

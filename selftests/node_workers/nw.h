@@ -132,12 +132,12 @@ static inline long nw_stat(const char *fn, int node, const char *name)
 }
 
 /* The functions that have workers, and their threads' names. */
-#define NW_FNS	2
+#define NW_FNS	3
 __attribute__((unused))
-static const char * const nw_fn[NW_FNS] = { "scan", "migrate" };
+static const char * const nw_fn[NW_FNS] = { "scan", "migrate", "collapse" };
 __attribute__((unused))
 static const char * const nw_thread[NW_FNS] = {
-	"knuma_scand/%d", "kmigrated/%d",
+	"knuma_scand/%d", "kmigrated/%d", "khugepaged/%d",
 };
 
 /* The worker's thread; 0: it has none, -1: nor a directory. */
@@ -645,7 +645,8 @@ static inline int nw_threads(void)
 		snprintf(path, sizeof(path), "/proc/%s/comm", entry->d_name);
 		if (!nw_read(path, comm, sizeof(comm)))
 			n += !strncmp(comm, "knuma_scand", 11) ||
-			     !strncmp(comm, "kmigrated", 9);
+			     !strncmp(comm, "kmigrated", 9) ||
+			     !strncmp(comm, "khugepaged/", 11);
 	}
 	closedir(proc);
 	return n;
