@@ -362,6 +362,6 @@ static int __init node_collapse_init(void)
 	if (err)
 		return err;
 	/* Until now there was one thread. */
-	return khugepaged_set_by_node(khugepaged_by_node());
+	return khugepaged_set_by_node(node_worker_boot_wants(collapse_ops.name));
 }
 late_initcall(node_collapse_init);

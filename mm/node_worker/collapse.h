@@ -25,7 +25,7 @@
  * @entry: each pins its mm by mm_count
  */
 struct node_inbox {
-	spinlock_t		lock;
+	spinlock_t		lock;	/* all of it */
 	unsigned int		first;
 	unsigned int		used;
 	struct mm_struct	*in_hand;

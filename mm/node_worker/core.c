@@ -32,6 +32,7 @@
 #include <linux/sched.h>
 #include <linux/sched/stat.h>
 #include <linux/slab.h>
+#include <linux/string.h>
 #include <linux/workqueue.h>
 
 #include <uapi/linux/sched/types.h>
@@ -55,6 +56,9 @@ static struct node_worker **fn_workers[NR_NODE_WORKER_FNS];
  * node_worker_setup_mutex.
  */
 static bool wanted[NR_NODE_WORKER_FNS];
+
+/* The command line's node_workers=; it stays in memory. */
+static char *boot_param __initdata;
 
 static void kick_fn(struct irq_work *work)
 {
@@ -253,6 +257,35 @@ static void log_first_start(void)
 	if (!logged && num_node_state(N_MEMORY) > 1)
 		node_worker_log_cpus();
 	logged = true;
+}
+
+static int __init keep_boot_param(char *str)
+{
+	boot_param = str;
+	return 1;
+}
+__setup("node_workers=", keep_boot_param);
+
+/**
+ * node_worker_boot_wants - is a function to have workers from the beginning?
+ * @name: its name
+ *
+ * Context: boot.
+ * Return: false if the command line has node_workers= with NAME:0 in its list.
+ */
+bool __init node_worker_boot_wants(const char *name)
+{
+	size_t len = strlen(name);
+	const char *p = boot_param;
+
+	while (p) {
+		if (!strncmp(p, name, len) && !strncmp(p + len, ":0", 2))
+			return false;
+		p = strchr(p, ',');
+		if (p)
+			p++;
+	}
+	return true;
 }
 
 /**

@@ -117,6 +117,7 @@ void node_worker_drain(struct node_worker *w);
 void node_worker_drain_all(enum node_worker_fn fn);
 bool node_worker_known(enum node_worker_fn fn);
 bool node_worker_current(enum node_worker_fn fn);
+bool node_worker_boot_wants(const char *name);
 void node_worker_set_paused(struct node_worker *w, bool paused);
 void node_worker_set_nice(struct node_worker *w, int nice);
 
