@@ -15,6 +15,19 @@
 #define EVENT	"node_worker/node_worker_collapse"
 #define HANDOFF	"node_worker/node_worker_handoff"
 
+/* The first, as the others change it. */
+TEST(boot_setting)
+{
+	char line[1024];
+	bool one;
+
+	ASSERT_EQ(0, nw_read("/proc/cmdline", line, sizeof(line)));
+	one = strstr(line, "node_workers=collapse:0");
+	EXPECT_EQ(!one, nw_read_long(NW_COLLAPSE "enabled"));
+	EXPECT_EQ(one, nw_pid("collapse", 0) <= 0);
+	EXPECT_EQ(one, !system("pidof khugepaged > /dev/null"));
+}
+
 FIXTURE(collapse) {
 	int nodes;
 	int last;	/* the highest node with memory */
@@ -203,11 +216,30 @@ TEST_F_TIMEOUT(collapse, shared_memory, 300)
 		  after.local - before.local);
 }
 
+static bool end(int pid)
+{
+	return !kill(pid, SIGKILL) && waitpid(pid, NULL, 0) == pid;
+}
+
+/* With the worker of @node starved: ranges of ours in its inbox. */
+static bool queued(struct nw_hog *hog, char *mem, int ranges, int node)
+{
+	if (!nw_starve(hog, "collapse", node))
+		return false;
+	nw_huge_wanted(mem, ranges, true);
+	if (nw_until(nw_stat("collapse", node, "backlog") >= ranges))
+		return true;
+	nw_feed(hog);
+	return false;
+}
+
 /* What stood at n when something was ready stands at n + 2 once it is done. */
 TEST_F_TIMEOUT(collapse, full_scans, 300)
 {
+	struct nw_hog hog;
 	char *mem[16] = { };
 	int node, round;
+	long scans;
 
 	for (round = 0; round < 4; round++) {
 		for (node = 0; node < self->nodes; node++)
@@ -224,23 +256,16 @@ TEST_F_TIMEOUT(collapse, full_scans, 300)
 			munmap(mem[node], 6 * NW_THP);
 		}
 	}
-}
-
-static bool end(int pid)
-{
-	return !kill(pid, SIGKILL) && waitpid(pid, NULL, 0) == pid;
-}
-
-/* With the worker of @node starved: ranges of ours in its inbox. */
-static bool queued(struct nw_hog *hog, char *mem, int ranges, int node)
-{
-	if (!nw_starve(hog, "collapse", node))
-		return false;
-	nw_huge_wanted(mem, ranges, true);
-	if (nw_until(nw_stat("collapse", node, "backlog") >= ranges))
-		return true;
-	nw_feed(hog);
-	return false;
+	/* Nor does it go on while a hand-over waits. */
+	nw_run_on(nw_cpu(0, 0));
+	mem[1] = nw_ranges_on(1, 2);
+	ASSERT_TRUE(queued(&hog, mem[1], 2, 1));
+	scans = nw_full_scans();
+	nw_spin_ms(1000);
+	EXPECT_EQ(scans, nw_full_scans());
+	nw_feed(&hog);
+	ASSERT_TRUE(nw_full_pass());
+	EXPECT_EQ(2, nw_huge_in(mem[1], 2));
 }
 
 /* What becomes of a range between hand-over and collapse. */

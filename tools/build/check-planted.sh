@@ -79,7 +79,7 @@ applies() {
 	name=$(basename "$2" .patch)
 	# shellcheck disable=SC2046
 	set -- "$1" "$2" $(header Red "$2")
-	if [ $# -eq 4 ] && grep -q "^TEST_F.*, $4[,)]" "selftests/node_workers/$3.c" &&
+	if [ $# -eq 4 ] && grep -Eq "^TEST(_F.*, |\()$4[,)]" "selftests/node_workers/$3.c" &&
 	   patch -d "$linux" -p1 -F0 --dry-run --quiet --force < "$2"; then
 		echo "ok $1 $name applies"
 	else
