@@ -48,6 +48,7 @@ bench: release stock meter ## the figures of the documentation (hours)
 	@tools/bench stock
 	@tools/bench cost
 	@tools/bench place
+	@tools/bench collapse
 
 series: overlay ## patches for `git am` to the stock source: build/series
 	@tools/build/series.sh

@@ -51,6 +51,17 @@ def meter_rows(path):
                    int(word["insns"]) * NS_PER_INSN / 1e9)
 
 
+def range_counts(path, functions, mark):
+    """(local, remote) of the functions' accesses in the phase that a mark ended."""
+    found = [0, 0]
+    for line in path.read_text().splitlines():
+        word = dict(w.split("=", 1) for w in line.split() if "=" in w)
+        if line.startswith("meter ") and word.get("mode") in functions and word["mark"] == mark:
+            found[0] += int(word["local"])
+            found[1] += int(word["remote"])
+    return found
+
+
 def share(local, remote):
     return 100 * local / (local + remote) if local + remote else 0.0
 
