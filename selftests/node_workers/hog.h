@@ -32,8 +32,8 @@ static inline void *nw_hog_fn(void *arg)
 }
 
 /*
- * Real-time tasks may have all of a CPU. For good: the kernel warns of its own sums
- * at times if this is written while another task wants to run there.
+ * Real-time tasks may have all of a CPU. run.sh has seen to the second half of that, as
+ * it is to be done on an idle CPU.
  */
 static inline void nw_no_fair_server(int cpu)
 {
